@@ -15,15 +15,18 @@ ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "workflow/scripts/palimpsest"
 # From left to right: a room imports only rooms to its left. Rooms of a line import no other of it.
 ROOMS = [
-    ["errors", "fingerprint", "launch", "lazy_import", "paths", "snakemake_3744", "snakemake_3808"],
+    ["errors", "launch", "lazy_import", "paths", "snakemake_3744", "snakemake_3808"],
+    ["extensions"],
+    ["fingerprint"],
     ["allowed", "interventions", "number_format", "plain_text", "regimes", "statistics"],
     ["estimates", "tables"],
     ["languages", "locks", "making", "manifests", "models", "requests", "script_job"],
     ["corpora", "pretrained"],
     ["configuration"],
     ["claims", "code_archive", "devices", "ends", "recovery", "renamed_results", "traces"],
-    ["section", "slurm", "token_losses"],
-    ["figures", "planning"],
+    ["figures", "slurm", "token_losses"],
+    ["section"],
+    ["planning"],
     ["datasets", "report"],
     ["training"],
     ["jobs"],

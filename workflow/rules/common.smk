@@ -43,11 +43,7 @@ def with_variants(pattern, variants):
 
 def of_language(files):
     """The input function of a rule: `files` of the settings and the language."""
-
-    def of_wildcards(wildcards):
-        return files(settings, wildcards.language)
-
-    return of_wildcards
+    return lambda wildcards: files(settings, wildcards.language)
 
 
 def made_by(function, *others):
@@ -84,7 +80,6 @@ def learning_rate(wildcards):
 
 
 def engine(wildcards):
-    """The engine that trains a model."""
     return settings.engine(wildcards.model)
 
 
@@ -108,7 +103,6 @@ def values_of_recipe(wildcards):
 
 
 def checkpoint_every(wildcards):
-    """Epochs between checkpoints of a recipe."""
     return training_values(wildcards)["checkpoint_every"]
 
 

@@ -20,26 +20,12 @@ LIBRARY = Path(__file__).parent
 GROUP = "palimpsest.extensions"  # entry points of installed packages; each names a package
 VARIABLE = "PALIMPSEST_EXTENSIONS"  # environment variable: the folders, for the jobs
 OF_EVERY_EXTENSION = ("__init__.py", "README.md")
-PARTS = (".py", ".j2", ".smk")
 SECTION = "section.py"
 
 
 def folders() -> list[Path]:
     """The folders of the extensions in use, in order."""
     return [Path(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
-
-
-def roots() -> list[Path]:
-    """The folders that hold modules of the library: its own, and those of extensions."""
-    return [LIBRARY, *folders()]
-
-
-def files() -> Iterator[tuple[Path, Path]]:
-    """The files of the extensions in use, each with its path within its folder."""
-    for folder in folders():
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in PARTS and path.is_file():
-                yield path, path.relative_to(folder)
 
 
 def sections() -> list[str]:

@@ -23,7 +23,7 @@ from pathlib import Path
 from palimpsest import extensions
 
 SCRIPTS = Path(__file__).parents[1]
-LIBRARY = Path("palimpsest")
+LIBRARY = __package__ or "palimpsest"
 EVERYTHING = "*"
 REMEMBERED = "__pycache__/fingerprints.json"  # in the folder of Python's own cache
 TEMPLATE = ".j2"
@@ -74,15 +74,20 @@ def code_files() -> list[Path]:
     """
     is_installed = any(SCRIPTS.glob("*.dist-info"))
     scripts = () if is_installed else SCRIPTS.glob("*.py")
-    found = [*scripts, *(path for root in extensions.roots() for path in root.rglob("*"))]
+    found = [*scripts, *(path for root in _roots() for path in root.rglob("*"))]
     return sorted(path for path in found if path.suffix in (".py", TEMPLATE))
+
+
+def _roots() -> list[Path]:
+    """The folders with modules of the library: its own, and those of extensions."""
+    return [SCRIPTS / LIBRARY, *extensions.folders()]
 
 
 def name_of(path: Path) -> str:
     """The path of a file of code within the folder of the scripts, also for an extension's file."""
     for root in extensions.folders():
         if path.is_relative_to(root):
-            return (LIBRARY / path.relative_to(root)).as_posix()
+            return f"{LIBRARY}/{path.relative_to(root).as_posix()}"
     return path.relative_to(SCRIPTS).as_posix()
 
 
@@ -179,9 +184,9 @@ def _file(module: str) -> Path | None:
     if module.endswith(".py"):
         return Path(module)
     first, *inner = module.split(".")
-    if first != LIBRARY.name:
+    if first != LIBRARY:
         return None
-    paths = [root.joinpath(*inner) for root in extensions.roots()]
+    paths = [root.joinpath(*inner) for root in _roots()]
     files = (file for path in paths for file in (path.with_suffix(".py"), path / "__init__.py"))
     return next((file for file in files if file.is_file()), None)
 
@@ -289,7 +294,7 @@ class Source:
 
     def _submodules(self) -> Iterator[Place]:
         _, *inner = self.module.split(".")
-        for root in extensions.roots():
+        for root in _roots():
             for path in sorted(root.joinpath(*inner).glob("[!_]*.py")):
                 yield f"{self.module}.{path.stem}", EVERYTHING
 

@@ -70,13 +70,24 @@ class Look:
     marker: str = "o"
 
 
-MEASURES = {
-    "recollection": Look("recollection", "#009E73"),
-    "recollection_accuracy": Look("recollection by accuracy", "#56B4E9"),
-    "counterfactual": Look("counterfactual", "#0072B2"),
-    "contextual": Look("contextual", "#D55E00"),
-    "bayes": Look("Bayes", "#CC79A7"),
-}
+class Looks(dict[str, Look]):
+    """Looks by name. A measure of an extension has its name as its label, and one more colour."""
+
+    def __missing__(self, name: str) -> Look:
+        colour = OTHER_COLOURS[zlib.crc32(name.encode()) % len(OTHER_COLOURS)]
+        return Look(name.replace("_", " "), colour)
+
+
+OTHER_COLOURS = ("#E69F00", "#882255", "#44AA99", "#661100")
+MEASURES = Looks(
+    {
+        "recollection": Look("recollection", "#009E73"),
+        "recollection_accuracy": Look("recollection by accuracy", "#56B4E9"),
+        "counterfactual": Look("counterfactual", "#0072B2"),
+        "contextual": Look("contextual", "#D55E00"),
+        "bayes": Look("Bayes", "#CC79A7"),
+    }
+)
 
 SETUPS = {
     "full": Look("full", "#882255", "^"),
@@ -117,7 +128,7 @@ OTHER_MARKERS = "X*phd<>"
 
 def measures_in(names: Iterable[str]) -> list[str]:
     present = set(names)
-    return [measure for measure in MEASURES if measure in present]
+    return [*(name for name in MEASURES if name in present), *sorted(present - MEASURES.keys())]
 
 
 def measures_with_evidence(table: pd.DataFrame) -> list[tuple[str, str]]:

@@ -22,14 +22,9 @@ from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
 from palimpsest.memorisation import kinds
+from palimpsest.memorisation.all_measures import COMPARED, measures_by_string
 from palimpsest.memorisation.approximation import GAP
-from palimpsest.memorisation.measures import (
-    COMPARED_WITH_LOSS_WITHOUT,
-    Memorisation,
-    Start,
-    lemma_assumption_broken,
-    measures_by_string,
-)
+from palimpsest.memorisation.measures import Memorisation, Start, lemma_assumption_broken
 from palimpsest.memorisation.runs import (
     check_same_run,
     epoch_of,
@@ -52,7 +47,7 @@ OF_THE_LANGUAGE = {("bayes", "language")}
 # As `CHEAPER`; retraining once more is compared with retraining, too.
 CHEAPER_OR_AGAIN = {
     **CHEAPER,
-    **{(measure, "replicate"): (measure, "retraining") for measure in COMPARED_WITH_LOSS_WITHOUT},
+    **{(measure, "replicate"): (measure, "retraining") for measure in COMPARED},
 }
 
 CONFIDENCE = 0.95
@@ -201,7 +196,7 @@ def measure_rows(
         broken = lemma_assumption_broken(source.loss, source.without)[0]
         known = np.isfinite(source.placebo_without).all(axis=0)
         losses = source.placebo[:, known], source.placebo_without[:, known]
-        found = COMPARED_WITH_LOSS_WITHOUT[measure](*losses, start).among(known)
+        found = COMPARED[measure](*losses, start).among(known)
         placebo_below, placebo_depth = found.below_at(at), found.depth[at]
     return {
         "measure": measure,

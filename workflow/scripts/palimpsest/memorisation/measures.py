@@ -6,6 +6,7 @@ threshold, so `Memorisation.below` computes start and score for all measures.
 Source: Learning Without Memorizing Considered Infeasible, section 3.1.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palimpsest.allowed import checked_numbers
+from palimpsest.lazy_import import named
 from palimpsest.statistics import FEWEST_TERMS, rounding_error
 
 Start = Literal["after_last_miss", "first_crossing"]
@@ -227,62 +229,6 @@ def bayes(
     return Memorisation.below(optimal_loss, loss, start)
 
 
-# The measures that compare a string's loss with its loss when trained without it.
-COMPARED_WITH_LOSS_WITHOUT = {
-    "counterfactual": counterfactual,
-    "contextual": contextual,
-}
-
-
-def every_measure(
-    loss: np.ndarray,
-    wrong: np.ndarray,
-    optimal_loss: np.ndarray,
-    loss_without: dict[str, np.ndarray],
-    start: Start,
-    loss_threshold: float,
-    accuracy_threshold: float,
-) -> dict[tuple[str, str], Memorisation]:
-    """Every measure of the same strings, by (measure, evidence), the names in the tables.
-
-    Parameters
-    ----------
-    loss : float[epochs, strings], nats per token
-    wrong : float[epochs, strings], share of wrong tokens
-    optimal_loss : float[strings], nats per token
-    loss_without : dict of evidence -> float[epochs, strings], nats per token
-        The evidence is the source of the loss without a string: same-frequency or retraining.
-    start : "after_last_miss" or "first_crossing"
-    loss_threshold : float, nats per token
-    accuracy_threshold : float, share of right tokens above which a string is recollected
-    """
-    return {
-        ("recollection", "constant"): recollection(loss, loss_threshold, start),
-        ("recollection_accuracy", "constant"): recollection(wrong, 1 - accuracy_threshold, start),
-        **measures_by_string(loss, optimal_loss, loss_without, start),
-    }
-
-
-def measures_by_string(
-    loss: np.ndarray,
-    optimal_loss: np.ndarray,
-    loss_without: dict[str, np.ndarray],
-    start: Start,
-) -> dict[tuple[str, str], Memorisation]:
-    """The measures that have a threshold for every string, in the format of `every_measure`.
-
-    A string with NaN in `loss_without` has no stand-in, and so no threshold.
-    """
-    measured = {}
-    for evidence, without in loss_without.items():
-        known = np.isfinite(without).all(axis=0)
-        for name, measure in COMPARED_WITH_LOSS_WITHOUT.items():
-            result = measure(loss[:, known], without[:, known], start)
-            measured[name, evidence] = result.among(known)
-    measured["bayes", "language"] = bayes(loss, optimal_loss, start)
-    return measured
-
-
 def lemma_assumption_broken(loss: ArrayLike, loss_without: ArrayLike) -> tuple[np.ndarray, float]:
     """Share of epochs with a loss above the loss without the string: per string, and over all.
 
@@ -350,6 +296,26 @@ class Description:
     threshold: str
     score: str
     needs: str
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure that compares the loss of a string with the loss of training without it.
+
+    `module` is the `__name__` of its file. The file, the measure and the function have one name;
+    the function takes what `counterfactual` takes.
+    """
+
+    module: str
+    description: Description
+
+    @property
+    def name(self) -> str:
+        return self.module.rpartition(".")[2]
+
+    @property
+    def function(self) -> Callable[..., Memorisation]:
+        return named(f"{self.module}:{self.name}")
 
 
 DESCRIPTIONS = (

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.estimates import with_interval
+from palimpsest.memorisation.all_measures import ALL_DESCRIPTIONS
 from palimpsest.memorisation.claims import QUESTIONS
-from palimpsest.memorisation.measures import DESCRIPTIONS
 from palimpsest.memorisation.studies import STUDIES
 from palimpsest.number_format import in_words, number
 from palimpsest.report.part import NOTHING, Chapter, Part, with_words
@@ -45,8 +45,8 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     chapters = (
         Chapter(
             "measures",
-            f"{in_words(len(DESCRIPTIONS)).capitalize()} ways to say “memorised”",
-            before=html.measures(DESCRIPTIONS),
+            f"{in_words(len(ALL_DESCRIPTIONS)).capitalize()} ways to say “memorised”",
+            before=html.measures(ALL_DESCRIPTIONS),
         ),
         *(
             Chapter(study.name, study.title, study.text, after=after.get(study.name, NOTHING))

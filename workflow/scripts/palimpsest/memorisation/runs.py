@@ -11,6 +11,7 @@ from palimpsest.datasets.choices import candidates
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
+from palimpsest.memorisation.all_measures import every_measure, measures_by_string
 from palimpsest.memorisation.approximation import (
     GAP,
     StandIns,
@@ -22,9 +23,7 @@ from palimpsest.memorisation.kinds import AVERAGES, DATASET, LEARNING, SCORES, S
 from palimpsest.memorisation.measures import (
     Memorisation,
     Start,
-    every_measure,
     lemma_assumption_broken,
-    measures_by_string,
     recollection,
 )
 from palimpsest.traces import Trace

@@ -16,15 +16,11 @@ from palimpsest import traces
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
+from palimpsest.memorisation.all_measures import every_measure
 from palimpsest.memorisation.approximation import GAP
 from palimpsest.memorisation.interventions import target_of, without_target
 from palimpsest.memorisation.kinds import AGREEMENT, TARGET_SCORES
-from palimpsest.memorisation.measures import (
-    Memorisation,
-    Start,
-    every_measure,
-    lemma_assumption_broken,
-)
+from palimpsest.memorisation.measures import Memorisation, Start, lemma_assumption_broken
 from palimpsest.memorisation.runs import (
     check_same_run,
     epoch_of,
