@@ -26,8 +26,8 @@ ENVIRONMENTS = sorted(path.name for path in (ROOT / "envs").glob("*.yaml"))
 # What Python code is run by name: the parts of the sections that a rule loads.
 LOADED = {
     "figure": [figure.draw for figure in FIGURES.values()],
-    "claims": [section.claims for section in SECTIONS],
-    "write_report": [section.report for section in SECTIONS],
+    "claims": [section.place("claims") for section in SECTIONS],
+    "write_report": [section.place("report") or section.place("claims") for section in SECTIONS],
     "study": [study.place for study in STUDIES.values()],
 }
 # What these modules import by name, whenever they are imported.

@@ -81,13 +81,13 @@ try:
     with extensions.loading():
         from palimpsest.experiment import Experiment
 
-    experiment = Experiment(
-        config,
-        sources,
-        os.path.join(PROJECT, "config/schemas"),
-        # A job makes what the main process has checked.
-        targets=asked_targets(sys.argv[1:]) if workflow.is_main_process else (),
-    )
+        experiment = Experiment(
+            config,
+            sources,
+            os.path.join(PROJECT, "config/schemas"),
+            # A job makes what the main process has checked.
+            targets=asked_targets(sys.argv[1:]) if workflow.is_main_process else (),
+        )
     check_names(config["languages_folder"], sys.argv[1:])
 except UserError as error:
     sys.exit(f"error: {error}")

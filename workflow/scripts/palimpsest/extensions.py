@@ -62,11 +62,11 @@ def use(given: Iterable[str | Path]) -> None:
     extension, and for a file that would hide one of the library's or of another extension's.
     """
     chosen = list(dict.fromkeys(Path(os.path.abspath(folder)) for folder in given))
-    if chosen and "palimpsest.sections" in sys.modules:
-        raise UserError(f"{chosen[0]}: extensions are added before the library's sections are read")
     taken: dict[Path, Path] = {}
     for folder in chosen:
         _check(folder, taken)
+    if chosen and "palimpsest.sections" in sys.modules:
+        raise UserError(f"extensions: {chosen[0]}: name it before anything else is imported")
     os.environ[VARIABLE] = os.pathsep.join(map(str, chosen))
     lay_over()
 

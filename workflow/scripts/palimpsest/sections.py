@@ -27,11 +27,19 @@ NAMES = (
     "density",
     "information",
 )
+
+
 # Sections are imported by name, so that the fingerprint of code that uses all sections does not
 # change when one section changes.
-SECTIONS: tuple[Section, ...] = tuple(
-    import_module(f"palimpsest.{name}.section").SECTION for name in (*NAMES, *extensions.sections())
-)
+def _section(name: str) -> Section:
+    module = import_module(f"palimpsest.{name}.section")
+    section = getattr(module, "SECTION", None)
+    if not isinstance(section, Section) or section.name != name:
+        raise UserError(f"{module.__file__}: SECTION is no Section named {name}")
+    return section
+
+
+SECTIONS: tuple[Section, ...] = tuple(map(_section, (*NAMES, *extensions.sections())))
 
 
 def by_name(declared: Iterable[Figure | Kind]) -> dict[str, Figure | Kind]:

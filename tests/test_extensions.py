@@ -1,0 +1,193 @@
+"""Folders of a user's that are laid over the library."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from helpers.projects import Project
+from palimpsest import extensions
+from palimpsest.errors import UserError
+
+SCRIPTS = Path(__file__).parents[1] / "workflow/scripts"
+PHASE = """
+from palimpsest.unlearning.methods import FORGET, Training, phase
+
+@phase("patience")
+class Patience(Training):
+    over = FORGET
+"""
+FIGURE = """
+from palimpsest.figures.figure import Figure
+from palimpsest.memorisation.kinds import STARTS
+
+FIGURE = Figure(__name__, 999, "tradeoff", "A title", "A caption.", (STARTS,))
+
+def {name}(starts):
+    return starts
+"""
+SHOWN = """
+from palimpsest import extensions
+extensions.use({folders})
+with extensions.loading():
+    from palimpsest import fingerprint, sections
+    from palimpsest.unlearning.methods import registered
+    print("patience" in registered(), "starts_of_mine" in sections.FIGURES)
+    print(*(fingerprint.name_of(path) for path in fingerprint.code_files()))
+    print(fingerprint.of_code("palimpsest.memorisation.figures.starts_of_mine:starts_of_mine"))
+"""
+
+
+def written(folder, files):
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def shown(*folders):
+    """What a process of its own finds with some extensions."""
+    code = SHOWN.format(folders=[str(folder) for folder in folders])
+    environment = {**os.environ, "PYTHONPATH": str(SCRIPTS)}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
+
+
+@pytest.fixture
+def mine(tmp_path):
+    files = {
+        "unlearning/methods/patience.py": PHASE,
+        "memorisation/figures/starts_of_mine.py": FIGURE.format(name="starts_of_mine"),
+    }
+    return written(tmp_path / "mine", files)
+
+
+def test_a_phase_and_a_figure_are_found_by_their_place(mine):
+    """Fingerprints and archives of the code know their files, wherever the folder is."""
+    found, files, code = shown(mine).stdout.splitlines()
+    assert found == "True True"
+    assert "palimpsest/unlearning/methods/patience.py" in files.split()
+    figure = mine / "memorisation/figures/starts_of_mine.py"
+    figure.write_text(figure.read_text().replace("return starts", "return starts.copy()"))
+    assert shown(mine).stdout.splitlines()[-1] != code
+
+
+def test_helpers_of_an_extension_are_modules_of_the_library(tmp_path):
+    """A package of the extension's own needs no `__init__.py`."""
+    folder = written(tmp_path, {"helping/inner/values.py": "VALUE = 3"})
+    code = f"""
+from palimpsest import extensions
+import palimpsest.memorisation
+extensions.use(["{folder}"])
+from palimpsest.helping.inner.values import VALUE
+print(VALUE, len(palimpsest.memorisation.__path__))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(SCRIPTS)}
+    given = [sys.executable, "-c", code]
+    done = subprocess.run(given, env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == ["3", "1"], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, "no such folder"),
+        ({"notes.txt": ""}, "has no module in a folder named as one of the library"),
+        ({"single.py": ""}, "has no module in a folder named as one of the library"),
+        ({"memorisation/kinds.py": ""}, "would hide the library's memorisation/kinds.py"),
+        ({"memorisation/studies.py": ""}, "would hide the library's memorisation/studies.py"),
+        ({"datasets/section.py": ""}, "the library has a part of this name"),
+    ],
+)
+def test_a_folder_that_is_no_extension_is_refused(tmp_path, files, said):
+    """The message is one line, and it names the file."""
+    folder = written(tmp_path / "mine", files)
+    with pytest.raises(UserError, match=said) as caught:
+        extensions.use([folder])
+    assert str(folder) in str(caught.value)
+
+
+def test_two_extensions_may_not_have_the_same_file(tmp_path):
+    one, other = (
+        written(tmp_path / name, {"unlearning/methods/patience.py": ""}) for name in ("a", "b")
+    )
+    with pytest.raises(UserError, match=f"would hide {one}"):
+        extensions.use([one, other])
+
+
+def test_extensions_are_named_before_the_sections_are_read(mine):
+    """Later, only some of their parts would be found."""
+    import palimpsest.sections  # noqa: F401
+
+    with pytest.raises(UserError, match="name it before anything else is imported"):
+        extensions.use([mine])
+
+
+@pytest.mark.workflow
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("memorisation/figures/broken.py", "FIGURE = 1 / 0", "broken.py:1: ZeroDivisionError"),
+        ("memorisation/figures/broken.py", "FIGURE = (", "broken.py:1: SyntaxError"),
+        (
+            "unlearning/figures/tradeoff.py",
+            FIGURE.format(name="tradeoff"),
+            "tradeoff: two figures or kinds have this name",
+        ),
+        (
+            "unlearning/methods/again.py",
+            PHASE.replace("patience", "gradient-ascent"),
+            "again.py:4: ValueError: palimpsest.unlearning.methods.again: the phase",
+        ),
+        ("odd/section.py", "SECTION = 3", "odd/section.py: SECTION is no Section named odd"),
+    ],
+)
+def test_an_error_in_an_extension_is_one_line(tmp_path, name, text, said):
+    """It names the file and the line."""
+    project = Project.fresh(tmp_path)
+    written(tmp_path / "mine", {name: text})
+    done = project.snakemake("--dry-run", "--config", "extensions=[mine]")
+    assert done.returncode == 1
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("error:")]
+    assert said in line
+    assert "Traceback" not in done.stdout
+
+
+@pytest.mark.workflow
+@pytest.mark.parametrize("given", ["mine", "[1]", "[no_such_folder]"])
+def test_wrong_values_of_the_key_are_refused(tmp_path, given):
+    done = Project.fresh(tmp_path).snakemake("--dry-run", "--config", f"extensions={given}")
+    assert done.returncode == 1
+    assert "error: " in done.stdout
+    assert "extensions" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_an_installed_package_is_found_by_its_entry_point(tmp_path):
+    """It brings a folder, like the key `extensions`."""
+    written(
+        tmp_path,
+        {
+            "my_package/__init__.py": "",
+            "my_package/parts/__init__.py": "",
+            "my_package/parts/unlearning/methods/patience.py": PHASE,
+            "my_package-1.0.dist-info/METADATA": "Name: my_package\nVersion: 1.0\n",
+            "my_package-1.0.dist-info/entry_points.txt": (
+                "[palimpsest.extensions]\nmine = my_package.parts\n"
+            ),
+        },
+    )
+    code = """
+from palimpsest import extensions
+extensions.use(extensions.installed())
+from palimpsest.unlearning.methods import registered
+print("patience" in registered())
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SCRIPTS), str(tmp_path)])}
+    given = [sys.executable, "-c", code]
+    done = subprocess.run(given, env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == ["True"], done.stderr
