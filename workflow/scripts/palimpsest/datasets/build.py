@@ -139,10 +139,7 @@ def tabulate(
         sampler's corpus
     roles : s0, s1, ... for the target strings
 
-    Raises
-    ------
-    UserError
-        If a string has probability 0 in `learned`.
+    Raises `UserError` if a string has probability 0 in `learned`.
     """
     test = request.test() if test is None else test
     held_out, roles = held_out or [], roles or {}
@@ -206,10 +203,7 @@ def _check_sides(request: DatasetRequest, train: Counter, test: Counter) -> None
         )
         return
     copies = shared[0]
-    lower = {
-        "datasets/test_size": test_size - test[copies],
-        "the train size": size - train[copies],
-    }
+    lower = {"datasets/test_size": test_size - test[copies], "the train size": size - train[copies]}
     remedies = [f"lower {key} to {value}" for key, value in lower.items() if value > 0]
     raise UserError(
         f"{corpus.name}: copies of {text_of(copies)!r} would be in the training and in the test "

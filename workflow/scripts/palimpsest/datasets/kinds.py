@@ -50,10 +50,7 @@ TARGETS = Kind(
     "targets",
     "One row per target string: the strings that are left out and put back, most frequent first.",
     paths.LANGUAGE_TARGETS,
-    columns(
-        "language role string_id text log_prob",
-        role="str: s0, s1, ...",
-    ),
+    columns("language role string_id text log_prob", role="str: s0, s1, ..."),
 )
 GRAMMAR = Kind(
     "grammar",
@@ -84,10 +81,4 @@ STRINGS = Kind(
 )
 
 LANGUAGE_SUMMARY = Document("language_summary", paths.LANGUAGE_SUMMARY)
-KINDS = (
-    LANGUAGE_SAMPLE,
-    TARGETS,
-    GRAMMAR,
-    DERIVATION_TREE,
-    STRINGS,
-)
+KINDS = (LANGUAGE_SAMPLE, TARGETS, GRAMMAR, DERIVATION_TREE, STRINGS)

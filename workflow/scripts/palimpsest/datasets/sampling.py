@@ -68,10 +68,7 @@ class Sampler:
     ) -> list[String]:
         """`n` distinct strings that are not in `but`; `lower` names what a user may lower."""
         draw = partial(self._draw, purpose=VALIDATION)
-        purpose = (
-            "that differ from one another and from all others",
-            f"lower {lower}",
-        )
+        purpose = "that differ from one another and from all others", f"lower {lower}"
         return self._first(draw, n, lambda seen, s: s not in seen and s not in but, *purpose)
 
     def permutation(self, n: int) -> np.ndarray:

@@ -19,10 +19,7 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
     NaN if there are fewer than three values, if x or y does not vary, or if one of their values is
     NaN, because its rank is unknown.
 
-    Raises
-    ------
-    UserError
-        If the lengths differ.
+    Raises `UserError` if the lengths differ.
     """
     ranks = [_ranks(each) for each in _checked(x=x, y=y)]
     return _cosine(*(own - own.mean() for own in ranks)) if len(ranks[0]) > 2 else np.nan
@@ -38,10 +35,7 @@ def spearman_given(x: ArrayLike, y: ArrayLike, given: ArrayLike) -> float:
     NaN if there are fewer than three values, if `given` does not vary, if `given` determines the
     rank of x or of y, or if a value is NaN, because its rank is unknown.
 
-    Raises
-    ------
-    UserError
-        If the lengths differ.
+    Raises `UserError` if the lengths differ.
     """
     x, y, given = _checked(x=x, y=y, given=given)
     if len(given) < 3 or np.ptp(_ranks(given)) == 0:
@@ -56,10 +50,7 @@ def beyond_rank(x: ArrayLike, given: ArrayLike) -> np.ndarray:
     values or fewer, the curve is the mean rank at each of them. Rounding errors become 0. If
     a value is NaN, all of the result is NaN.
 
-    Raises
-    ------
-    UserError
-        If the lengths differ.
+    Raises `UserError` if the lengths differ.
     """
     x, given = _checked(x=x, given=given)
     if not len(x) or np.isnan(x).any() or np.isnan(given).any():

@@ -13,13 +13,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from palimpsest.density.kinds import (
-    ACCURACY,
-    BINS,
-    DENSITY_BINS,
-    PERPLEXITY,
-    TEXT_BINS,
-)
+from palimpsest.density.kinds import ACCURACY, BINS, DENSITY_BINS, PERPLEXITY, TEXT_BINS
 from palimpsest.density.rounding import OF_DISTANCE, is_flat, of_log_density
 from palimpsest.lazy_import import lazy_import
 from palimpsest.statistics import CONFIDENCE, student
@@ -41,10 +35,7 @@ X_OF_PART = {
 
 
 def binned(
-    strings: pd.DataFrame,
-    outcome: str,
-    most_bins: int = MOST_BINS,
-    magnitude: float | None = None,
+    strings: pd.DataFrame, outcome: str, most_bins: int = MOST_BINS, magnitude: float | None = None
 ) -> pd.DataFrame:
     """Bins of equally many rows, in order of x, with the columns `BINS` of a table.
 

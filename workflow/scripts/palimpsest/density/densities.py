@@ -31,10 +31,7 @@ def embeddings_of(strings: pd.DataFrame, hidden: pd.DataFrame) -> dict[str, np.n
 
     `strings` is a table of kind `strings`, and `hidden` a table of kind `embeddings`.
 
-    Raises
-    ------
-    UserError
-        If a string has no hidden states.
+    Raises `UserError` if a string has no hidden states.
     """
     vectors = hidden.set_index("string_id")["vector"].reindex(strings["string_id"])
     if vectors.isna().any():
@@ -122,10 +119,7 @@ def density_tables(
 
 
 def log_densities(
-    queries: np.ndarray,
-    corpus: np.ndarray,
-    kernels: Kernels,
-    approximation: Approximation | None,
+    queries: np.ndarray, corpus: np.ndarray, kernels: Kernels, approximation: Approximation | None
 ) -> Iterator[dict]:
     """Yield the columns `kernel` to `log_approximate` for every kernel and bandwidth.
 

@@ -29,11 +29,8 @@ def checked(**named: ArrayLike) -> list[np.ndarray]:
     For example, `checked(queries=queries, corpus=corpus)`. The type is float32 if all are float32,
     and float64 otherwise.
 
-    Raises
-    ------
-    UserError
-        If there are no vectors, if they are not a table of numbers, if their widths differ, or if a
-        number is not finite or so large that distances are not (1e100; 1e6 in float32).
+    Raises `UserError` if there are no vectors, if they are not a table of numbers, if their widths
+    differ, or if a number is not finite or so large that distances are not (1e100; 1e6 in float32).
     """
     arrays = {name: _table(name, vectors) for name, vectors in named.items()}
     single = all(vectors.dtype == np.float32 for vectors in arrays.values())

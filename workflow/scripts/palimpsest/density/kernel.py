@@ -58,11 +58,8 @@ def kernel_density(
     kernel : `gaussian` or `exponential`
     approximation : None is exact
 
-    Raises
-    ------
-    UserError
-        If the bandwidth, the kernel or the approximation is not allowed, or for the reasons in
-        `palimpsest.density.distances.checked`.
+    Raises `UserError` if the bandwidth, the kernel or the approximation is not allowed, or for the
+    reasons in `palimpsest.density.distances.checked`.
 
     Source: LMD3, definition 3.1; algorithm 1 with an approximation.
     """
@@ -90,10 +87,7 @@ def log_density_of_others(
 
     A copy of a point is another point.
 
-    Raises
-    ------
-    UserError
-        If there is only one point, or for the reasons in `kernel_density`.
+    Raises `UserError` if there is only one point, or for the reasons in `kernel_density`.
     """
     kernel, bandwidth = _checked_setting(kernel, bandwidth)
     (points,) = checked(points=points)

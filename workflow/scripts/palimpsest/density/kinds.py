@@ -283,19 +283,13 @@ TEXT_BINS = Kind(
     "One row per kernel, bandwidth, part and bin: perplexity of queries of similar length, from "
     "sparse to dense; a text without a language model has no rows.",
     f"{OF_TEXT}/bins.parquet",
-    columns(
-        f"language embedding kernel bandwidth part {BINS}",
-        language=NAME_OF_TEXT,
-    ),
+    columns(f"language embedding kernel bandwidth part {BINS}", language=NAME_OF_TEXT),
 )
 TEXT_REGRESSIONS = Kind(
     "text_regressions",
     "One row per regression and fixed effect; a text without a language model has no rows.",
     f"{OF_TEXT}/regressions.parquet",
-    columns(
-        f"language regression outcome predictor embedding {REGRESSED}",
-        language=NAME_OF_TEXT,
-    ),
+    columns(f"language regression outcome predictor embedding {REGRESSED}", language=NAME_OF_TEXT),
 )
 KINDS = (
     EMBEDDINGS,

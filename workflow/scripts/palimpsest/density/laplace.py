@@ -35,8 +35,7 @@ class Information(NamedTuple):
     ----------
     diagonal : float[large]
     cross : float[large, others]
-    factor : tuple
-        Cholesky factor of the others' block, once the large intercept is eliminated.
+    factor : Cholesky factor of the others' block, once the large intercept is eliminated
     """
 
     diagonal: np.ndarray
@@ -61,10 +60,8 @@ class Laplace:
 
     Parameters
     ----------
-    outcome : float[rows]
-        0 or 1.
-    terms : float[rows, terms]
-        With the column of ones.
+    outcome : float[rows]; 0 or 1
+    terms : float[rows, terms]; with the column of ones
     levels : sequence of int[rows]
         The levels of each random intercept, from 0; at least one intercept.
     """

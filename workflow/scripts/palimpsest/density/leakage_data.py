@@ -94,10 +94,7 @@ def drawn_tests(request: DatasetRequest, base: Sequence[String]) -> Tests:
     Every test string has enough paraphrases, whether leaked or not. So leaked strings, placebos and
     others are random samples of one distribution.
 
-    Raises
-    ------
-    UserError
-        If too few strings have paraphrases at this level.
+    Raises `UserError` if too few strings have paraphrases at this level.
     """
     options, sampler = request.options, request.sampler
     n_tests, n_leaked = options["tests"], options["leaked"]

@@ -40,17 +40,12 @@ class Fit(NamedTuple):
     ----------
     estimates, std_errors : float[1 + terms]
         The intercept comes first. NaN if the model was not fitted.
-    df : float[1 + terms]
-        Degrees of freedom by Satterthwaite; NaN in a logistic regression.
-    p_values : float[1 + terms]
-        Of Satterthwaite's t or Wald's z; NaN if the fit did not converge.
+    df : float[1 + terms]; degrees of freedom by Satterthwaite; NaN in a logistic regression
+    p_values : float[1 + terms]; of Satterthwaite's t or Wald's z; NaN if the fit did not converge
     converged, singular : bool
-    fitted : float[rows]
-        Expected outcome, with the random intercepts.
-    spreads : dict
-        Standard deviation of each random intercept.
-    residual : float
-        Standard deviation of the residuals; NaN in a logistic regression.
+    fitted : float[rows]; expected outcome, with the random intercepts
+    spreads : standard deviation of each random intercept
+    residual : standard deviation of the residuals; NaN in a logistic regression
     """
 
     estimates: np.ndarray
@@ -111,10 +106,8 @@ def fit(
 
     Parameters
     ----------
-    outcome : float[rows]
-        For a logistic regression, 0 or 1.
-    terms : float[rows, terms]
-        They may be none, for the model of the null hypothesis.
+    outcome : float[rows]; for a logistic regression, 0 or 1
+    terms : float[rows, terms]; they may be none, for the model of the null hypothesis
     intercepts : dict of int[rows]
         See `random_intercepts`. Without any, a linear regression is ordinary least squares, and a
         logistic one is not fitted.
@@ -122,12 +115,9 @@ def fit(
         A logistic fit of the same outcome with the same intercepts and other terms. The search for
         the maximum then begins near its end.
 
-    Returns
-    -------
-    Fit
-        All NaN and not converged if the model cannot be fitted (see `can_be_fitted`), if the fit
-        fails, or if its residuals are only rounding (with intercepts, nothing above `NO_RESIDUAL`):
-        then there is no residual from which to estimate errors.
+    The fit is all NaN and not converged if the model cannot be fitted (see `can_be_fitted`), if the
+    search fails, or if the residuals are only rounding (with intercepts, nothing above
+    `NO_RESIDUAL`): then there is no residual from which to estimate errors.
     """
     if not can_be_fitted(outcome, terms) or (is_logistic and not intercepts):
         return _unfitted(len(outcome), terms.shape[1])
@@ -178,10 +168,7 @@ def _linear(formula: str, frame: pd.DataFrame) -> Fit:
 
 
 def _logistic(
-    outcome: np.ndarray,
-    terms: np.ndarray,
-    intercepts: Mapping[str, np.ndarray],
-    start: Fit | None,
+    outcome: np.ndarray, terms: np.ndarray, intercepts: Mapping[str, np.ndarray], start: Fit | None
 ) -> Fit:
     """A logistic fit by maximum likelihood with the Laplace approximation, with Wald's z."""
     from scipy.stats import norm

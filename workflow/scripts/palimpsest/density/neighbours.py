@@ -42,16 +42,12 @@ def nearest(
     index : `exact`, or `ivf`, which searches a part of the corpus and misses some neighbours
     seed : of an approximate index
 
-    Returns
-    -------
-    distances float64[Q, k], from the nearest, and the points' rows int64[Q, k]. The distance of a
-    copy is 0. Of equally near points, the exact index takes those with the lower rows.
+    Returns distances float64[Q, k], from the nearest, and the points' rows int64[Q, k]. The
+    distance of a copy is 0. Of equally near points, the exact index takes those with the lower
+    rows.
 
-    Raises
-    ------
-    UserError
-        If k is not in this range, if the index is unknown, if the seed is not a whole number from 0
-        on, or for the reasons in `palimpsest.density.distances.checked`.
+    Raises `UserError` if k is not in this range, if the index is unknown, if the seed is not a
+    whole number from 0 on, or for the reasons in `palimpsest.density.distances.checked`.
     """
     index, seed = checked_word("index", index, INDEXES), checked_seed(seed)
     queries, corpus = checked(queries=queries, corpus=corpus)

@@ -92,23 +92,15 @@ def regress(leakage: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 
     Parameters
     ----------
-    leakage : table of kind `leakage`
-        Of one model, language and size, with all runs of the factorial.
-    seed : int
-        Of the exchanges of strings.
+    leakage : table of kind `leakage`, of all runs of the factorial of one model, language and size
+    seed : of the exchanges of strings
 
-    Returns
-    -------
-    table of kind `regressions`
-        Estimates are null where an outcome or a term does not vary, or if the fit did not converge.
-        The p-value of exchanges does not need the fit; it is null if an outcome or a term does not
-        vary, or if no exchange of strings of a group changes anything.
+    Estimates are null where an outcome or a term does not vary, or if the fit did not converge. The
+    p-value of exchanges does not need the fit; it is null if an outcome or a term does not vary, or
+    if no exchange of strings of a group changes anything.
 
-    Raises
-    ------
-    UserError
-        If columns or strings are missing, if the table is of several studies, or if a string is not
-        in the same runs as others.
+    Raises `UserError` if columns or strings are missing, if the table is of several studies, or if
+    a string is not in the same runs as others.
     """
     _check(leakage, seed)
     ordered = in_units(leakage.sort_values([*OF_SETTING, *ROW], kind="stable", ignore_index=True))
@@ -273,21 +265,11 @@ def regress_text(density: pd.DataFrame) -> pd.DataFrame:
     (tests/benchmarks/bench_regressions.py). All perplexities are used, also very high ones, which
     the paper drops only from its figures.
 
-    Parameters
-    ----------
-    density : table of kind `text_density`
-        Of one text.
+    `density` is a table of kind `text_density` of one text. The result is empty without
+    perplexities. Estimates are null where densities or distances differ by rounding in float32
+    only. P-values are Satterthwaite's, because a query has only one row.
 
-    Returns
-    -------
-    table of kind `text_regressions`
-        Empty without perplexities. Estimates are null where densities or distances differ by
-        rounding in float32 only. P-values are Satterthwaite's, because a query has only one row.
-
-    Raises
-    ------
-    UserError
-        If columns are missing, or if the table is of several texts.
+    Raises `UserError` if columns are missing, or if the table is of several texts.
     """
     _check_columns(density, TEXT_DENSITY.names, TEXT_DENSITY.name)
     _check_one(density, ["language"], TEXT_DENSITY.name)
@@ -298,10 +280,7 @@ def regress_text(density: pd.DataFrame) -> pd.DataFrame:
         asked = regressions_of_text(table)
         values = table["perplexity"].to_numpy(dtype=float)
         intercepts = random_intercepts(
-            {
-                "length": length_bins(table["n_characters"].to_numpy()),
-                "document": table["document"],
-            }
+            {"length": length_bins(table["n_characters"].to_numpy()), "document": table["document"]}
         )
         # The distance has no kernel, so one regression on it is enough.
         for regression in asked if place == 0 else asked[:-1]:

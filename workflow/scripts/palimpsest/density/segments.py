@@ -131,11 +131,8 @@ def read_texts(path: str | Path, field: str = FIELD) -> Iterator[str]:
 
     Empty lines are skipped.
 
-    Raises
-    ------
-    UserError
-        If the file cannot be read or has no text, or if a text is missing, null, no text, or
-        without words. The message names the line or row, counted from 1.
+    Raises `UserError` if the file cannot be read or has no text, or if a text is missing, null, no
+    text, or without words. The message names the line or row, counted from 1.
     """
     found = False
     for where, text in user_tables.read_texts(path, TEXTS, field):

@@ -24,10 +24,8 @@ class Approximation:
     the query. What an approximate `index` misses is among the other points, so that it moves weight
     from the local to the random part, and the mean over samples stays the exact density.
 
-    Raises
-    ------
-    UserError
-        If a size is not a whole number above 0, the seed not one from 0 on, or the index unknown.
+    Raises `UserError` if a size is not a whole number above 0, the seed not one from 0 on, or the
+    index unknown.
     """
 
     k: int = 1000

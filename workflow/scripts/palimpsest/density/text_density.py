@@ -98,10 +98,7 @@ def of_text(
 
 
 def text_density(
-    text: EmbeddedText,
-    kernels: Kernels,
-    k: int,
-    approximation: Approximation | None = None,
+    text: EmbeddedText, kernels: Kernels, k: int, approximation: Approximation | None = None
 ) -> pd.DataFrame:
     """The table `text_density`: a row for each query, kernel and bandwidth.
 
@@ -112,11 +109,8 @@ def text_density(
     k : number of nearest segments of the corpus, with copies
     approximation : the sizes of algorithm 1; None leaves its columns null
 
-    Raises
-    ------
-    UserError
-        If the corpus has fewer than k segments, or for the reasons in
-        `palimpsest.density.kernel_density`.
+    Raises `UserError` if the corpus has fewer than k segments, or for the reasons in
+    `palimpsest.density.kernel_density`.
     """
     queries, corpus = text.query_vectors, text.corpus_vectors
     columns = ["language", "segment_id", "embedding", "n_characters", "document", "perplexity"]

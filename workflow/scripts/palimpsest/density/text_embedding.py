@@ -155,10 +155,8 @@ def of_sentences(folder: str, texts: list[str], batch_size: int) -> np.ndarray:
     Nothing is fetched, and no code of the folder is run. Texts beyond the model's longest input are
     cut there, with a warning; unknown tokens have a warning, too.
 
-    Raises
-    ------
-    UserError
-        If the folder is not that of such a model, see `check_embedder`, or cannot be loaded.
+    Raises `UserError` if the folder is not that of such a model, see `check_embedder`, or cannot be
+    loaded.
     """
     check_embedder(folder)
     from sentence_transformers import SentenceTransformer

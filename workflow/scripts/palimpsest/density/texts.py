@@ -14,13 +14,7 @@ from pathlib import Path
 from palimpsest.configuration.checks import incomplete_folders, unknown_model
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
-from palimpsest.density.kinds import (
-    HIDDEN,
-    NGRAMS,
-    TEXT_BINS,
-    TEXT_DENSITY,
-    TEXT_REGRESSIONS,
-)
+from palimpsest.density.kinds import HIDDEN, NGRAMS, TEXT_BINS, TEXT_DENSITY, TEXT_REGRESSIONS
 from palimpsest.errors import UserError, nearest
 from palimpsest.models.folders import PICKLED
 from palimpsest.models.table import NAME, NAMES_ARE

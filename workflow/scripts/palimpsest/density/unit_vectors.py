@@ -16,10 +16,7 @@ def of_length_one(
 
     `name` gives the name of a row in the message, and `remedy` the end of the message.
 
-    Raises
-    ------
-    UserError
-        If a vector is 0 or not finite.
+    Raises `UserError` if a vector is 0 or not finite.
     """
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     wrong = ~(np.isfinite(lengths) & (lengths > 0))

@@ -19,10 +19,8 @@ START = "with-answer"
 def answers(grammar: Grammar) -> list[str]:
     """The distinct answers of a language, in the order of its rules.
 
-    Raises
-    ------
-    UserError
-        If the last symbol is not decided by the first choice, or if there is only one answer.
+    Raises `UserError` if the last symbol is not decided by the first choice, or if there is only
+    one answer.
     """
     found = list(dict.fromkeys(_answer(grammar, rule) for rule in first_choice(grammar)[1]))
     if None in found or len(found) < 2:
@@ -48,10 +46,7 @@ def with_answers(grammar: Grammar, beta: float = 0.0, alpha: float | None = None
     alpha : share of strings whose marker is their answer; the marker of the others is drawn evenly
         from all answers. None: strings have no marker.
 
-    Raises
-    ------
-    UserError
-        If strings of the language have no answer.
+    Raises `UserError` if strings of the language have no answer.
     """
     names = answers(grammar)
     choices = first_choice(grammar)[1]

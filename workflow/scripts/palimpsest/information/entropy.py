@@ -27,19 +27,14 @@ def neuron_entropy(activations: ArrayLike, bins: int = BINS) -> np.ndarray:
 
     Parameters
     ----------
-    activations : float[samples, neurons]
-        All other numbers are converted to float64 first.
+    activations : float[samples, neurons]; all other numbers are converted to float64 first
     bins : number of bins, from 1 to 1,000,000
 
-    Returns
-    -------
-    float64[neurons]
-        0 for a neuron that is constant up to rounding; NaN for one with a value that is not finite.
+    An entropy is 0 for a neuron that is constant up to rounding, and NaN for one with a value that
+    is not finite.
 
-    Raises
-    ------
-    UserError
-        If there are no samples or no neurons, or if the number of bins is not allowed.
+    Raises `UserError` if there are no samples or no neurons, or if the number of bins is not
+    allowed.
     """
     bins = checked_number("bins", bins, ALLOWED_BINS)
     values = np.ascontiguousarray(checked(activations, 1))

@@ -46,10 +46,7 @@ def epochs_table(
     start : "after_last_miss" or "first_crossing"
     stand_in_gap : nats; a string without a stand-in this near is not measured
 
-    Raises
-    ------
-    UserError
-        If a run is not measured after an epoch of its trace.
+    Raises `UserError` if a run is not measured after an epoch of its trace.
     """
     parts = []
     for strings, trace, measured in zip(datasets, traces, layers, strict=True):

@@ -77,10 +77,8 @@ def clean_tests(
 ) -> list[String]:
     """Strings that are not trained on, equally many with each answer, answer after answer.
 
-    Raises
-    ------
-    UserError
-        If the number of tests cannot be divided, or if the language has too few strings.
+    Raises `UserError` if the number of tests cannot be divided, or if the language has too few
+    strings.
     """
     n_tests, trained = request.options["tests"], set(train)
     if n_tests % len(names) ** 2:

@@ -52,31 +52,21 @@ def mutual_information(
 
     Parameters
     ----------
-    activations : float[samples, neurons]
-        All other numbers are converted to float64 first.
+    activations : float[samples, neurons]; all other numbers are converted to float64 first
     k : number of the nearest neighbour, from 1 to the number of samples - 1
     seed : of the noise that makes equal activations differ, 0 or more; others get no noise
     threads : number of threads; None takes those that this process may use
 
-    Returns
-    -------
-    float64[neurons, neurons]
-        Symmetric. NaN on the diagonal, and for neurons that are constant or not finite. An estimate
-        can be below 0 where two neurons are nearly independent.
+    The result is symmetric. It is NaN on the diagonal, and for neurons that are constant or not
+    finite. An estimate can be below 0 where two neurons are nearly independent.
 
-    Raises
-    ------
-    UserError
-        If there are no neurons, or not more than k samples; if k, the seed or the number of threads
-        is not allowed; or if all pairs do not fit into memory. The message then names the number of
-        pairs that do.
+    Raises `UserError` if there are no neurons, or not more than k samples; if k, the seed or the
+    number of threads is not allowed; or if all pairs do not fit into memory. The message then names
+    the number of pairs that do.
 
-    Warns
-    -----
-    CopiesWarning
-        If samples are copies of each other. A copy is a near neighbour in all neurons at once,
-        whatever they have to do with each other: of 256 samples of independent neurons, the
-        estimate rises by 0.04 nats if 10 % occur more than once, and by 0.2 if 38 % do.
+    Warns with `CopiesWarning` if samples are copies of each other. A copy is a near neighbour in
+    all neurons at once, whatever they have to do with each other: of 256 samples of independent
+    neurons, the estimate rises by 0.04 nats if 10 % occur more than once, and by 0.2 if 38 % do.
     """
     values = checked(activations, checked_number("k", k, WHOLE) + 1)
     n_neurons = values.shape[1]
@@ -155,11 +145,8 @@ def _warn_of_copies(values: np.ndarray) -> None:
 def all_pairs(n_neurons: int) -> Pairs:
     """All pairs of neurons, in order.
 
-    Raises
-    ------
-    UserError
-        If the table of all pairs does not fit into half of the free memory. The message names the
-        number of pairs that do.
+    Raises `UserError` if the table of all pairs does not fit into half of the free memory. The
+    message names the number of pairs that do.
     """
     check_memory([n_neurons])
     return Pairs(*np.triu_indices(n_neurons, 1))

@@ -51,11 +51,8 @@ def measured(
     pairs : most pairs of a site, which are then a seeded sample; or "all"
     threads : number of threads; None takes those that this process may use
 
-    Raises
-    ------
-    UserError
-        If there are no activations, or not more than k strings, or if the pairs of all sites do not
-        fit into memory.
+    Raises `UserError` if there are no activations, or not more than k strings, or if the pairs of
+    all sites do not fit into memory.
     """
     if activations.empty:
         raise UserError("activations: there are none; name a layer, a place and a position")

@@ -20,11 +20,8 @@ def checked(activations: ArrayLike, fewest: int) -> np.ndarray:
     A neuron of float16 that is constant up to its rounding is made constant: in float64, its
     rounding would no longer show.
 
-    Raises
-    ------
-    UserError
-        If they are not numbers, if there are no neurons, fewer samples than `fewest`, or another
-        number of axes.
+    Raises `UserError` if they are not numbers, if there are no neurons, fewer samples than
+    `fewest`, or another number of axes.
     """
     try:
         values = numeric(np.asarray(activations))

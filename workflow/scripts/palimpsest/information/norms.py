@@ -31,10 +31,7 @@ class Norms(NamedTuple):
 def norms(matrices: Iterable[np.ndarray]) -> Norms:
     """The norms of some weight matrices, each float[outputs, inputs].
 
-    Raises
-    ------
-    UserError
-        If there are no matrices, or if one is 0 or not finite.
+    Raises `UserError` if there are no matrices, or if one is 0 or not finite.
     """
     logs = []
     for place, matrix in enumerate(matrices):

@@ -35,18 +35,12 @@ def checked_rules(printed: PrintedGrammar) -> tuple[Rule, ...]:
 
     If no rule of a non-terminal has a probability, all are equally probable.
 
-    Raises
-    ------
-    GrammarError
-        If a non-terminal has no rules, if the probabilities of its rules do not sum to 1, if a
-        derivation from the start symbol may never end, or if all strings are empty.
+    Raises `GrammarError` if a non-terminal has no rules, if the probabilities of its rules do not
+    sum to 1, if a derivation from the start symbol may never end, or if all strings are empty.
 
-    Warns
-    -----
-    GrammarWarning
-        If probabilities are missing, or had to be normalised by more than 0.01, if rules can
-        never be used, or if terminals have letters that nobody sees, or that are written in two
-        ways.
+    Warns with `GrammarWarning` if probabilities are missing, or had to be normalised by more than
+    0.01, if rules can never be used, or if terminals have letters that nobody sees, or that are
+    written in two ways.
     """
     check_defined(printed)
     check_characters(printed)
@@ -86,10 +80,7 @@ def check_characters(printed: PrintedGrammar) -> None:
     texts = [(number, "".join(terminals)) for number, terminals in lines]
     words = {word for _, terminals in lines for word in terminals}
     part = "is part of a terminal"
-    remarks = [
-        *unusual_characters(texts, part, part),
-        *two_spellings(words, lines, "terminals"),
-    ]
+    remarks = [*unusual_characters(texts, part, part), *two_spellings(words, lines, "terminals")]
     if remarks:
         warn(f"{printed.name}: {'; '.join(remarks)}")
 

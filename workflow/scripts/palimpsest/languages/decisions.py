@@ -63,10 +63,8 @@ def decisions(grammar: Grammar, strings: Sequence[Sequence[str]], predict_end: b
     With `predict_end`, the end of a string is a symbol too. The draws of derivations depend on the
     string only.
 
-    Raises
-    ------
-    ValueError
-        If a string is not in the language, or if a symbol of it is less probable than exp(-600).
+    Raises `ValueError` if a string is not in the language, or if a symbol of it is less probable
+    than exp(-600).
     """
     asked = _Asked(grammar, predict_end)
     lengths = np.array([len(string) + predict_end for string in strings], dtype=int)

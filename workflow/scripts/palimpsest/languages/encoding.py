@@ -17,8 +17,7 @@ class EncodedStrings:
     ----------
     symbols : uint16[total]
         The codes of all strings, one after the other; 65535 is a symbol outside the alphabet.
-    offsets : int64[n + 1]
-        String `i` is `symbols[offsets[i]:offsets[i + 1]]`.
+    offsets : int64[n + 1]; string `i` is `symbols[offsets[i]:offsets[i + 1]]`
     derivation_log_prob : float64[n], nats
         Log probability of the derivation by which each string was sampled; NaN if the string was
         not sampled. A string with further derivations is more probable.
@@ -45,11 +44,8 @@ class EncodedStrings:
 def encode(strings: Iterable[Sequence[str]], terminals: Sequence[str]) -> EncodedStrings:
     """Encode strings, each a sequence of symbols, as codes into `terminals`.
 
-    Raises
-    ------
-    TypeError
-        If a string is a Python `str`, because its letters need not be its symbols, if it is no
-        sequence, or if a symbol is no text: the number 1 is not the terminal '1'.
+    Raises `TypeError` if a string is a Python `str`, because its letters need not be its symbols,
+    if it is no sequence, or if a symbol is no text: the number 1 is not the terminal '1'.
     """
     strings = list(strings)
     for string in strings:
@@ -70,10 +66,8 @@ def encode(strings: Iterable[Sequence[str]], terminals: Sequence[str]) -> Encode
 def decode(encoded: EncodedStrings, terminals: Sequence[str]) -> list[tuple[str, ...]]:
     """The strings of some codes.
 
-    Raises
-    ------
-    ValueError
-        If a code means a symbol outside the alphabet, because the symbol itself is not known.
+    Raises `ValueError` if a code means a symbol outside the alphabet, because the symbol itself is
+    not known.
     """
     if len(encoded.symbols) and encoded.symbols.max() >= len(terminals):
         raise ValueError("cannot decode a symbol outside the alphabet: its name was not kept")

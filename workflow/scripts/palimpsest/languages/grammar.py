@@ -34,10 +34,8 @@ class Grammar:
 
     Attributes
     ----------
-    name : str
-        The file of the grammar, or the caller's name for its text.
-    start : str
-        The non-terminal with which every derivation begins.
+    name : the file of the grammar, or the caller's name for its text
+    start : the non-terminal with which every derivation begins
     rules : tuple of Rule
         `lhs`, `rhs` and `probability`. A rule that occurs twice is one rule with the sum of the
         probabilities. The probabilities of each left-hand side sum to 1. Rules that no derivation
@@ -52,10 +50,8 @@ class Grammar:
     def from_file(cls, path: str | Path) -> "Grammar":
         """Read a grammar file in NLTK's PCFG notation.
 
-        Raises
-        ------
-        GrammarError
-            If the file cannot be read, or is not a usable grammar; the message names the line.
+        Raises `GrammarError` if the file cannot be read, or is not a usable grammar; the message
+        names the line.
         """
         return cls.from_string(notation.load(path), name=str(path))
 
@@ -63,10 +59,8 @@ class Grammar:
     def from_string(cls, text: str, name: str = "<string>") -> "Grammar":
         """Read a grammar from text in NLTK's PCFG notation; messages call the text `name`.
 
-        Raises
-        ------
-        GrammarError
-            If the text is not a usable grammar; the message is one line, `name:LINE: what`.
+        Raises `GrammarError` if the text is not a usable grammar; the message is one line,
+        `name:LINE: what`.
         """
         printed = notation.read(text, name)
         grammar = cls(name, printed.start, checked_rules(printed))
@@ -100,12 +94,8 @@ class Grammar:
 
         The first strings of a longer sample with the same seed are those of the shorter one.
 
-        Raises
-        ------
-        GrammarError
-            If a string has more than `longest` symbols.
-        ValueError
-            If `n` or `seed` is negative.
+        Raises `GrammarError` if a string has more than `longest` symbols. Raises `ValueError` if
+        `n` or `seed` is negative.
         """
         from palimpsest.languages import sampling
 
@@ -114,20 +104,14 @@ class Grammar:
     def encode(self, strings: Sequence[Sequence[str]]) -> EncodedStrings:
         """Strings as codes into `terminals`; a symbol outside the alphabet becomes 65535.
 
-        Raises
-        ------
-        TypeError
-            If a string is a Python `str` rather than a tuple of symbols.
+        Raises `TypeError` if a string is a Python `str` rather than a tuple of symbols.
         """
         return encoding.encode(strings, self.terminals)
 
     def decode(self, encoded: EncodedStrings) -> list[tuple[str, ...]]:
         """The strings of some codes.
 
-        Raises
-        ------
-        ValueError
-            If a code is outside the alphabet.
+        Raises `ValueError` if a code is outside the alphabet.
         """
         return encoding.decode(encoded, self.terminals)
 
@@ -137,10 +121,8 @@ class Grammar:
         -inf for a string that is not in the language, and only then: no probability is too small.
         Strings are tuples of symbols, or were encoded by this grammar.
 
-        Raises
-        ------
-        GrammarError
-            If the chart of a string of thousands of symbols does not fit into memory.
+        Raises `GrammarError` if the chart of a string of thousands of symbols does not fit into
+        memory.
 
         Source: the inside algorithm; Baker 1979, Trainable Grammars for Speech Recognition.
         """
@@ -165,10 +147,7 @@ class Grammar:
 
         A string of a few hundred symbols takes seconds if the grammar is ambiguous everywhere.
 
-        Raises
-        ------
-        ValueError
-            If the string is not in the language.
+        Raises `ValueError` if the string is not in the language.
         """
         return most_probable(self.rules, self.start, string)
 
@@ -182,10 +161,7 @@ class Grammar:
     def entropy(self, n: int, seed: int) -> tuple[float, float]:
         """Entropy of the strings in nats: an estimate from `n` samples, and its standard error.
 
-        Raises
-        ------
-        ValueError
-            If `n` is below 2, which leaves no standard error.
+        Raises `ValueError` if `n` is below 2, which leaves no standard error.
         """
         checked_number("n", n, AT_LEAST_TWO, ", the samples of an entropy")
         surprise = -self.log_probability(self.sample_encoded(n, seed))
@@ -204,10 +180,7 @@ class Grammar:
 
         A limit of some thousands takes seconds, and the time grows with its square.
 
-        Raises
-        ------
-        ValueError
-            If `limit` is no whole number of 0 or more.
+        Raises `ValueError` if `limit` is no whole number of 0 or more.
         """
         from palimpsest.languages import lengths
 
@@ -218,10 +191,7 @@ class Grammar:
 
         A limit of some thousands takes seconds, and the time grows with its square.
 
-        Raises
-        ------
-        ValueError
-            If `limit` is no whole number of 0 or more.
+        Raises `ValueError` if `limit` is no whole number of 0 or more.
         """
         from palimpsest.languages import lengths
 

@@ -81,10 +81,7 @@ class _Token(NamedTuple):
 def load(path: str | Path) -> str:
     """The text of a grammar file.
 
-    Raises
-    ------
-    GrammarError
-        If the file is missing, cannot be read, or is not UTF-8.
+    Raises `GrammarError` if the file is missing, cannot be read, or is not UTF-8.
     """
     try:
         data = Path(path).read_bytes()
@@ -115,13 +112,9 @@ def read(text: str, name: str) -> PrintedGrammar:
         Lines such as ``A -> B 'c' [0.5] | 'd' [0.5]``; ``#`` starts a comment, ``%start A``
         names another start symbol, and a line that ends in a backslash goes on in the next. What
         NLTK prints for a grammar is read too: its first line names the start symbol.
-    name : str
-        What to call the text in messages, normally its path.
+    name : what to call the text in messages, normally its path
 
-    Raises
-    ------
-    GrammarError
-        If a line is not a rule, or there is no rule at all.
+    Raises `GrammarError` if a line is not a rule, or there is no rule at all.
     """
     rules: list[PrintedRule] = []
     start: tuple[str, int] | None = None

@@ -51,10 +51,7 @@ def every_measure(
 
 
 def measures_by_string(
-    loss: np.ndarray,
-    optimal_loss: np.ndarray,
-    loss_without: dict[str, np.ndarray],
-    start: Start,
+    loss: np.ndarray, optimal_loss: np.ndarray, loss_without: dict[str, np.ndarray], start: Start
 ) -> dict[tuple[str, str], Memorisation]:
     """The measures that have a threshold for every string, in the format of `every_measure`.
 

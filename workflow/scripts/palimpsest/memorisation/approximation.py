@@ -94,10 +94,7 @@ class StandIns:
 
 
 def stand_ins(
-    optimal: ArrayLike,
-    optimal_unseen: ArrayLike,
-    n_tokens: ArrayLike,
-    largest_gap: float = GAP,
+    optimal: ArrayLike, optimal_unseen: ArrayLike, n_tokens: ArrayLike, largest_gap: float = GAP
 ) -> StandIns:
     """For every training string, all unseen strings with the nearest Bayes-optimal loss per token.
 
@@ -109,19 +106,14 @@ def stand_ins(
     optimal : float[train], nats per token
     optimal_unseen : float[unseen], nats per token
         Of distinct strings that are not in the training data (`candidates`).
-    n_tokens : int[train]
-        The number of predicted tokens of each training string.
+    n_tokens : int[train], predicted tokens of each training string
     largest_gap : float, nats
         A string has no stand-ins if the nearest Bayes-optimal loss, times the number of tokens, is
         farther away.
 
-    Raises
-    ------
-    UserError
-        If there is no unseen string.
-    ValueError
-        If a loss is not finite: the string is not in the language. Also if the shapes do not fit,
-        a number of tokens is below 1, or the largest gap is negative.
+    Raises `UserError` if there is no unseen string, and `ValueError` if a loss is not finite (the
+    string is not in the language), if the shapes do not fit, if a number of tokens is below 1, or
+    if the largest gap is negative.
 
     Source: section 3.3; if several strings are nearest, the median of their losses.
     """
@@ -172,16 +164,12 @@ def loss_of_others(
 
     Parameters
     ----------
-    loss : float[epochs, unseen], nats per token
-        Of the candidates; there must be at least two.
+    loss : float[epochs, unseen], nats per token, of at least two candidates
     optimal : float[unseen], Bayes-optimal loss, nats per token
     n_tokens : int[unseen]
     largest_gap : see `stand_ins`
 
-    Raises
-    ------
-    UserError
-        If there is no other string.
+    Raises `UserError` if there is no other string.
     """
     found = np.empty_like(loss, dtype=float)
     for i in range(len(optimal)):

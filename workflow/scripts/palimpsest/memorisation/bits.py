@@ -19,20 +19,13 @@ def memorised_bits(nll: ArrayLike, language_nll: ArrayLike) -> np.ndarray:
 
     Parameters
     ----------
-    nll : float[..., strings], nats per string
-        Negative log likelihood under the model.
+    nll : float[..., strings], nats per string; negative log likelihood under the model
     language_nll : float[strings], nats per string
         Negative log likelihood of the same tokens under the language: the Bayes-optimal loss times
         the number of predicted tokens.
 
-    Returns
-    -------
-    float[..., strings], bits per string.
-
-    Raises
-    ------
-    ValueError
-        If a value is not finite, or the shapes do not fit.
+    Returns float[..., strings], bits per string. Raises `ValueError` if a value is not finite, or
+    the shapes do not fit.
 
     Source: How much do language models memorize? (arXiv 2505.24832), unintended memorisation. The
     paper codes a string with the better of the model and a reference model, which is the positive
@@ -52,10 +45,7 @@ def memorised_bits(nll: ArrayLike, language_nll: ArrayLike) -> np.ndarray:
 
 
 def bits_table(
-    paths: list[str],
-    strings: pd.DataFrame,
-    learning: pd.DataFrame,
-    parameters: dict[str, int],
+    paths: list[str], strings: pd.DataFrame, learning: pd.DataFrame, parameters: dict[str, int]
 ) -> pd.DataFrame:
     """The table `bits` of some runs.
 
@@ -65,10 +55,7 @@ def bits_table(
     strings, learning : stacked tables of these kinds
     parameters : the number of parameters of every model
 
-    Raises
-    ------
-    UserError
-        If a run has no dataset or no learning.
+    Raises `UserError` if a run has no dataset or no learning.
     """
     return pd.concat(
         [

@@ -34,10 +34,8 @@ def bits_by_rule_table(
     grammar : the grammar of the language
     predict_end : whether the end of a string is a predicted token
 
-    Raises
-    ------
-    UserError
-        If a run has no dataset or no learning, or if its dataset was made from another grammar.
+    Raises `UserError` if a run has no dataset or no learning, or if its dataset was made from
+    another grammar.
     """
     decided = Decided(grammar, predict_end)
     return pd.concat(

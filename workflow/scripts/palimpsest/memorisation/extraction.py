@@ -28,17 +28,12 @@ def extraction_probability(log_probability: ArrayLike, samples: ArrayLike) -> np
         starts with the start token alone and is drawn at temperature 1. If the ends of strings are
         not predicted (`predict_end: false`), p is the probability that a sample *begins* with the
         string.
-    samples : int[...], at least 1; broadcast against `log_probability`
-        The number k of samples.
+    samples : int[...], the number k, at least 1; broadcast against `log_probability`
 
-    Returns
-    -------
-    float[...] in [0, 1]; about k p, and not 0, where p is too small for 1 - p.
+    Returns float[...] in [0, 1]; about k p, and not 0, where p is too small for 1 - p.
 
-    Raises
-    ------
-    ValueError
-        If a log probability is above 0 or NaN, or if a number of samples is below 1.
+    Raises `ValueError` if a log probability is above 0 or NaN, or if a number of samples is below
+    1.
 
     Source: Measuring memorization in language models via probabilistic extraction (arXiv
     2410.19482): a string is (n, p)-discoverably extractable if this probability is at least p for
@@ -66,10 +61,8 @@ def extraction_table(
     left_out : traces of leave-one-out, for some or none of the runs
     strings, learning : stacked tables of these kinds
 
-    Raises
-    ------
-    UserError
-        If a run has no dataset or no learning, or if a trace of leave-one-out does not fit its run.
+    Raises `UserError` if a run has no dataset or no learning, or if a trace of leave-one-out does
+    not fit its run.
     """
     runs = {
         run_key(trace): (trace, dataset, optimum)

@@ -57,10 +57,7 @@ TIE = 9  # decimals before ranking, because equal values differ in their last di
 
 
 @reads(
-    traces=[traces.read],
-    datasets=[STRINGS],
-    left_out=[traces.read_all],
-    again=[traces.read_all],
+    traces=[traces.read], datasets=[STRINGS], left_out=[traces.read_all], again=[traces.read_all]
 )
 @makes(kinds.LEAVE_ONE_OUT, kinds.APPROXIMATION)
 def leave_one_out_tables(
@@ -88,14 +85,7 @@ def leave_one_out_tables(
         with itself (evidence `replicate`).
     counterpart : the language's counterpart of high entropy, or None
 
-    Returns
-    -------
-    dict with the tables `leave_one_out` and `approximation`.
-
-    Raises
-    ------
-    UserError
-        If a run without some string is missing, or if the runs do not fit together.
+    Raises `UserError` if a run without some string is missing, or if the runs do not fit together.
     """
     if len(traces) != len(datasets):
         raise UserError(f"{len(traces)} traces and {len(datasets)} datasets: give one per trace")

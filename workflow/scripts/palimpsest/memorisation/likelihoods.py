@@ -66,8 +66,7 @@ def by_group(trace: Trace, strings: pd.DataFrame) -> dict[str, Likelihoods]:
     """
     return {
         name: Likelihoods(
-            restrict(trace, members).nll,
-            (members["optimal_loss"] * members["n_tokens"]).to_numpy(),
+            restrict(trace, members).nll, (members["optimal_loss"] * members["n_tokens"]).to_numpy()
         )
         for name, members in members_of_groups(strings).items()
     }

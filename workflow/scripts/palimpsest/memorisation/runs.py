@@ -12,12 +12,7 @@ from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.all_measures import every_measure, measures_by_string
-from palimpsest.memorisation.approximation import (
-    GAP,
-    StandIns,
-    loss_of_others,
-    stand_ins,
-)
+from palimpsest.memorisation.approximation import GAP, StandIns, loss_of_others, stand_ins
 from palimpsest.memorisation.joins import PERFECT, UNSEEN
 from palimpsest.memorisation.kinds import AVERAGES, DATASET, LEARNING, SCORES, STARTS
 from palimpsest.memorisation.measures import (
@@ -53,14 +48,8 @@ def memorisation_tables(
     accuracy_threshold : float, share of right tokens; recollection by accuracy means above this
     stand_in_gap : float, nats; see `palimpsest.memorisation.stand_ins`
 
-    Returns
-    -------
-    dict with the tables `starts`, `scores`, `dataset`, `learning` and `averages` (over the seeds).
-
-    Raises
-    ------
-    UserError
-        If a trace and its dataset belong to different runs, or if no unseen string can stand in.
+    Raises `UserError` if a trace and its dataset belong to different runs, or if no unseen string
+    can stand in.
 
     Source: sections 3 and 4; counterfactual and contextual memorisation by section 3.3.
     """
@@ -263,11 +252,7 @@ def share_of(values: np.ndarray, result: Memorisation, weights: np.ndarray) -> n
 
 
 def start_rows(
-    keys: dict,
-    train: pd.DataFrame,
-    epochs: np.ndarray,
-    result: Memorisation,
-    optimum: int,
+    keys: dict, train: pd.DataFrame, epochs: np.ndarray, result: Memorisation, optimum: int
 ) -> pd.DataFrame:
     """Rows of `starts` for one measure, one per training string, without its stand-ins."""
     return pd.DataFrame(

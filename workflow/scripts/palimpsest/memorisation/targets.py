@@ -136,14 +136,8 @@ def target_tables(
     without_traces : variants without-s0, ..., all seeds, in any order
     start, loss_threshold, accuracy_threshold, stand_in_gap : see `memorisation_tables`
 
-    Returns
-    -------
-    dict with the tables `target_scores` and `agreement`.
-
-    Raises
-    ------
-    UserError
-        If the run without some target is missing, or if runs and datasets do not fit together.
+    Raises `UserError` if the run without some target is missing, or if runs and datasets do not fit
+    together.
     """
     if len(with_traces) != len(with_datasets):
         raise UserError(
@@ -173,10 +167,7 @@ def target_tables(
 
 
 def target_curves(
-    trace: Trace,
-    strings: pd.DataFrame,
-    without: dict[tuple[int, str], Trace],
-    stand_in_gap: float,
+    trace: Trace, strings: pd.DataFrame, without: dict[tuple[int, str], Trace], stand_in_gap: float
 ) -> Targets:
     check_same_run(trace, strings)
     seed, role = trace.run["seed"], role_of(trace)

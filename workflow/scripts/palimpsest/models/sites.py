@@ -48,10 +48,7 @@ def captured(model: torch.nn.Module, sites: Sequence[Site]) -> Iterator[dict[Sit
 
     The last axis of an activation is the neurons; the others are those of the model's code.
 
-    Raises
-    ------
-    UserError
-        If the model lacks a site. The message names those that the model has.
+    Raises `UserError` if the model lacks a site. The message names those that the model has.
     """
     modules, found = _modules(model), {}
     for site in sites:

@@ -159,10 +159,8 @@ def contrasts(cells: pd.DataFrame, effect: str) -> pd.DataFrame:
         Levels between the smallest and the largest one are not used.
     effect : the column whose contrasts are taken
 
-    Raises
-    ------
-    ValueError
-        If a factor has one level only, or a seed does not have every combination once.
+    Raises `ValueError` if a factor has one level only, or a seed does not have every combination
+    once.
     """
     cells, high = ends_of(cells)
     if (cells.groupby("seed").size() != 2 ** len(FACTORS)).any():

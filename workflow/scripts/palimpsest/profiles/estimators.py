@@ -29,14 +29,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from palimpsest.allowed import (
-    CONFIDENCES,
-    SEEDS,
-    WHOLE,
-    checked_number,
-    checked_numbers,
-    shown,
-)
+from palimpsest.allowed import CONFIDENCES, SEEDS, WHOLE, checked_number, checked_numbers, shown
 from palimpsest.errors import Notice, UserError
 from palimpsest.profiles.panel import NEVER, Panel, to_panel
 from palimpsest.statistics import (
@@ -70,22 +63,14 @@ def difference(
     n : number of bootstrap draws, at least 1
     seed : of the draws, 0 or more
 
-    Returns
-    -------
-    One row per cohort and time: cohort, time, estimate, std_error, lower, upper and significant.
-    Estimates are in the unit of the outcome. `significant`: the band excludes 0.
+    Returns one row per cohort and time: cohort, time, estimate, std_error, lower, upper and
+    significant. Estimates are in the unit of the outcome. `significant`: the band excludes 0.
 
-    Raises
-    ------
-    UserError
-        If a table is not a panel (see `palimpsest.profiles.panel.to_panel`), if an outcome is not
-        finite, or if the confidence, n or the seed is not allowed.
+    Raises `UserError` if a table is not a panel (see `palimpsest.profiles.panel.to_panel`), if an
+    outcome is not finite, or if the confidence, n or the seed is not allowed.
 
-    Warns
-    -----
-    LossWarning
-        If cohorts have significantly lower outcomes just after their treatment, and more of them do
-        than have higher ones.
+    Warns with `LossWarning` if cohorts have significantly lower outcomes just after their
+    treatment, and more of them do than have higher ones.
 
     Source: Causal Estimation of Memorisation Profiles, eq. 7.
     """
@@ -128,9 +113,7 @@ def by_time_since_treatment(
 
     The parameters, errors and the warning are those of `difference_in_differences`.
 
-    Returns
-    -------
-    One row per time since treatment, which is negative before: since, n_cohorts, estimate,
+    Returns one row per time since treatment, which is negative before: since, n_cohorts, estimate,
     std_error, lower, upper and significant. The base period, -1, is 0 without a band.
 
     Source: Causal Estimation of Memorisation Profiles, section 7 and figure 4.

@@ -36,18 +36,13 @@ class Panel:
     cohorts : float64[units]
         The time at which a unit is treated; `NEVER` for a unit that is never treated.
     outcome : float64[units, times]
-    source : str
-        The name of the panel in messages.
+    source : the name of the panel in messages
     rows : int64[units], optional
         The first row of each unit in its table, counted from 1, for messages.
-    has_lines : bool
-        Whether `rows` are lines of a file.
-    kind_of_time : str
-        A kind of `tables.user_values`: a number, or a date with or without a time zone.
-    is_loss : bool
-        Whether the outcome is minus a loss.
-    stored : type
-        The type in which the outcome was stored. What differs by its rounding only is equal.
+    has_lines : whether `rows` are lines of a file
+    kind_of_time : a kind of `tables.user_values`: a number, or a date with or without a time zone
+    is_loss : whether the outcome is minus a loss
+    stored : the type in which the outcome was stored. What differs by its rounding only is equal.
     """
 
     times: np.ndarray
@@ -91,10 +86,7 @@ def read_panel(path: str | Path, columns: Mapping[str, str] | None = None) -> Pa
     columns : the file's own names of columns, such as {"unit": "document"}; the outcome's may be
         given as that of `outcome` (larger is better) or of `loss` (smaller is better)
 
-    Raises
-    ------
-    UserError
-        If there is no such file, if it cannot be read, or as `to_panel` does.
+    Raises `UserError` if there is no such file, if it cannot be read, or as `to_panel` does.
     """
     file = user_files.opened(path, user_files.TABLES, "a panel")
     outcome, sign = outcome_column(file.where, file.columns, columns or {})
@@ -116,13 +108,10 @@ def to_panel(frame: pd.DataFrame, source: str = "panel") -> Panel:
         infinite: never treated) and outcome (number)
     source : name of the table in messages
 
-    Raises
-    ------
-    UserError
-        If a column is missing, a value is not of its kind, times cannot be compared, a unit has no
-        outcome or two outcomes at a time, a unit has two cohorts, no unit is treated or none is
-        never treated, or a cohort has only one unit. The message names the row, counted from 1
-        without the header.
+    Raises `UserError` if a column is missing, a value is not of its kind, times cannot be compared,
+    a unit has no outcome or two outcomes at a time, a unit has two cohorts, no unit is treated or
+    none is never treated, or a cohort has only one unit. The message names the row, counted from 1
+    without the header.
     """
     outcome, sign = outcome_column(source, [str(name) for name in frame.columns], {})
     return _panel(user_table(frame, PANEL, source, {"outcome": outcome}), sign)

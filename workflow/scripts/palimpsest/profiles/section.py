@@ -19,12 +19,7 @@ from palimpsest.regimes import OnePass
 from palimpsest.requests import WEIGHTS, Runs, Unfinished
 from palimpsest.section import Section, queries_of
 
-OF_MODEL = (
-    kinds.PROFILE,
-    kinds.PERSISTENCE,
-    kinds.POOLED_PROFILE,
-    kinds.POOLED_PERSISTENCE,
-)
+OF_MODEL = (kinds.PROFILE, kinds.PERSISTENCE, kinds.POOLED_PROFILE, kinds.POOLED_PERSISTENCE)
 OF_RETRAINING = (kinds.EXACT_PROFILE, kinds.ESTIMATOR_ERRORS)
 OF_FINAL_MODEL = (kinds.CONTINUATIONS, kinds.INFLUENCES)
 QUESTIONS = "palimpsest.profiles.final_models:answers"

@@ -40,10 +40,7 @@ CELL = ["seed", "outcome", "cohort", "time"]
 @reads(profile=PROFILE, traces=[traces.read], datasets=STRINGS, without=[traces.read])
 @makes(EXACT_PROFILE, ESTIMATOR_ERRORS)
 def compared_with_retraining(
-    profile: pd.DataFrame,
-    traces: Iterable[Trace],
-    datasets: pd.DataFrame,
-    without: Iterable[Trace],
+    profile: pd.DataFrame, traces: Iterable[Trace], datasets: pd.DataFrame, without: Iterable[Trace]
 ) -> dict[str, pd.DataFrame]:
     compared = beside_truth(profile, traces, datasets, without)
     return {EXACT_PROFILE.name: compared, ESTIMATOR_ERRORS.name: errors(compared)}

@@ -47,11 +47,7 @@ KIND = Kind(
 @reads(strings=STRINGS, learning=LEARNING)
 @makes(KIND)
 def table(
-    *,
-    strings: pd.DataFrame,
-    learning: pd.DataFrame,
-    traces: list[str],
-    manifests: list[str],
+    *, strings: pd.DataFrame, learning: pd.DataFrame, traces: list[str], manifests: list[str]
 ) -> pd.DataFrame:
     """Memorised bits of the training set and of unseen strings, for every run and epoch.
 

@@ -58,10 +58,7 @@ class Disagreement(Study):
     )
     makes = (TARGET_SCORES, AGREEMENT)
 
-    keys: ClassVar = {
-        "size": SIZE_KEY,
-        "targets": TARGETS_KEY,
-    }
+    keys: ClassVar = {"size": SIZE_KEY, "targets": TARGETS_KEY}
 
     def roles(self, settings: Settings) -> list[str]:
         return [f"s{rank}" for rank in range(self.block(settings)["targets"])]

@@ -46,11 +46,7 @@ KIND = Kind(
 @reads(strings=STRINGS, learning=LEARNING)
 @makes(KIND)
 def table(
-    *,
-    strings: pd.DataFrame,
-    learning: pd.DataFrame,
-    traces: list[str],
-    left_out: list[str],
+    *, strings: pd.DataFrame, learning: pd.DataFrame, traces: list[str], left_out: list[str]
 ) -> pd.DataFrame:
     """Extraction of training and unseen strings, by the model, without the string, by the language.
 

@@ -52,11 +52,7 @@ KIND = Kind(
 @reads(starts=STARTS, scores=SCORES, learning=LEARNING)
 @makes(KIND)
 def table(
-    *,
-    starts: pd.DataFrame,
-    scores: pd.DataFrame,
-    learning: pd.DataFrame,
-    share: float = 0.1,
+    *, starts: pd.DataFrame, scores: pd.DataFrame, learning: pd.DataFrame, share: float = 0.1
 ) -> pd.DataFrame:
     """Memorisation of the most and the least frequent distinct training strings.
 

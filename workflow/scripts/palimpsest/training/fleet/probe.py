@@ -70,10 +70,7 @@ def _of_the_model(
 
 
 def _compare(
-    member: Member,
-    batch_BT: torch.Tensor,
-    logits: torch.Tensor,
-    gradients: list[torch.Tensor],
+    member: Member, batch_BT: torch.Tensor, logits: torch.Tensor, gradients: list[torch.Tensor]
 ) -> int:
     """Compare a stack of one model with the model itself; the bytes that a member needs."""
     ids_BT, targets_N = batch_BT[:, :-1], batch_BT[:, 1:].flatten()
