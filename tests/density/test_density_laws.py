@@ -24,8 +24,8 @@ from palimpsest.density.claims import CLAIMS
 from palimpsest.density.interventions import LEAK_CONDITIONS, leaked, without_production
 from palimpsest.density.kinds import DISTRACTOR, GAUSSIAN, LEAKED, NGRAMS
 from palimpsest.density.leakage_tables import auc
-from palimpsest.density.ngrams import ngram_vectors
 from palimpsest.density.paraphrases import Paraphraser
+from palimpsest.density.vectors import ngram_vectors
 from palimpsest.estimates import DROPPED, over_seeds
 
 # Productions of unequal probability; the parts of a string differ in length, and short strings are

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from helpers.experiments import DEFAULT, ROOT, experiment, message
-from palimpsest.density import kinds, leakage, support
+from palimpsest.density import kinds, leakage, section
 from palimpsest.density.interventions import LEAK_CONDITIONS, leaked
 
 FACTORIAL = [leaked(leak) for leak in LEAK_CONDITIONS]
@@ -127,7 +127,7 @@ def test_a_text_has_no_grammar(tmp_path, study):
     over = {**languages, "density": {study: {"languages": ["notes"]}}}
     said = message(lambda: experiment(DEFAULT, command_line=over))
     assert f"density/{study}/languages[0]" in said
-    assert (leakage if study == "leakage" else support).NEEDS in said
+    assert (leakage if study == "leakage" else section).NEEDS in said
 
 
 @pytest.mark.parametrize(("study", "n"), [("leakage", 120), ("support", 32)])

@@ -22,7 +22,7 @@ from palimpsest.density.embedding import (
 )
 from palimpsest.density.kinds import EMBEDDINGS, HIDDEN
 from palimpsest.density.section import EMBEDDING
-from palimpsest.density.unit_vectors import of_length_one
+from palimpsest.density.vectors import of_length_one
 from palimpsest.errors import UserError
 from palimpsest.jobs.bench import Bench, holder_of
 from palimpsest.jobs.command import Assignment

@@ -14,8 +14,8 @@ from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.density.interventions import LEAK_CONDITIONS, leaked, without_production
 from palimpsest.density.kinds import LEAKED, NEVER, PLACEBO
-from palimpsest.density.ngrams import ngram_vectors
 from palimpsest.density.paraphrases import Paraphraser
+from palimpsest.density.vectors import ngram_vectors
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 

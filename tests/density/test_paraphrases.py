@@ -8,8 +8,8 @@ from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.density.interventions import without_production
-from palimpsest.density.ngrams import ngram_vectors
 from palimpsest.density.paraphrases import Paraphraser, deepest_level, in_ascending_order
+from palimpsest.density.vectors import ngram_vectors
 from palimpsest.errors import UserError
 
 # The symbols below A, B and C differ, so that every string has one derivation.

@@ -528,7 +528,7 @@ def test_more_words_in_common_are_nearer():
 
 def test_hashing_keeps_distances(tmp_path):
     """Against exact counts, on the example: a few per cent, in a width of 2048."""
-    from palimpsest.density.ngrams import ngram_vectors
+    from palimpsest.density.vectors import ngram_vectors
 
     segments = segmented(EXAMPLE / "example-corpus.jsonl", 50, 40).corpus.strings
     exact, hashed = ngram_vectors(segments), hashed_ngrams([" ".join(s) for s in segments])

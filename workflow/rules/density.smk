@@ -124,7 +124,7 @@ rule compare_leakage:
         mem_mb=8000,
         runtime=30,
     params:
-        **made_by("palimpsest.density.leakage_study:factorial"),
+        **made_by("palimpsest.density.leakage_tables:factorial"),
         **density_values("shown"),
     script:
         "../scripts/make.py"
@@ -147,7 +147,7 @@ rule compare_left_out:
         mem_mb=8000,
         runtime=30,
     params:
-        **made_by("palimpsest.density.leakage_study:left_out"),
+        **made_by("palimpsest.density.leakage_tables:left_out"),
         **density_values("shown"),
     script:
         "../scripts/make.py"

@@ -62,7 +62,7 @@ def left_out_and_whole(pattern):
 
 
 def files_of_runs(runs):
-    """The inputs that `read_runs` reads; `runs` makes an input from a pattern."""
+    """The inputs that `results_of` reads; `runs` makes an input from a pattern."""
     patterns = {
         "datasets": paths.DATASET,
         "traces": paths.TRACE,

@@ -109,6 +109,12 @@ class Runs:
         return replace(self, intervention=intervention)
 
 
+def paths_of(runs: Iterable[Runs], *patterns: str) -> list[str]:
+    """The paths of some patterns for some runs, run after run, each path once."""
+    found = (path for one in runs for pattern in patterns for path in one.paths(pattern))
+    return list(dict.fromkeys(found))
+
+
 @dataclass(frozen=True)
 class Unfinished:
     """A section's own job that keeps state while it works; used to list stale state.

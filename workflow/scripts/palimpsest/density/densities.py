@@ -16,8 +16,8 @@ from palimpsest.density.kernel import (
 )
 from palimpsest.density.kinds import DENSITY, EMBEDDINGS, HIDDEN, NEIGHBOURS, NGRAMS
 from palimpsest.density.neighbours import nearest
-from palimpsest.density.ngrams import ngram_vectors
 from palimpsest.density.sizes import Approximation
+from palimpsest.density.vectors import ngram_vectors
 from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
 

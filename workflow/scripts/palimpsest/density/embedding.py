@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 
 from palimpsest.density.kinds import EMBEDDINGS
-from palimpsest.density.unit_vectors import of_length_one
+from palimpsest.density.vectors import of_length_one
 from palimpsest.jobs.bench import Bench, TrainedWeights
 from palimpsest.jobs.query import query
 from palimpsest.models.trained import Models

@@ -11,7 +11,7 @@ from palimpsest.tables.kinds import Kind
 KERNELS = GAUSSIAN, EXPONENTIAL = ("gaussian", "exponential")
 HIDDEN, NGRAMS = "hidden", "ngrams"
 EMBEDDINGS_OF_STRINGS = (HIDDEN, NGRAMS)
-LEAKED, NEVER, PLACEBO = "leaked", "never", "placebo"
+TESTED = LEAKED, PLACEBO, NEVER = ("leaked", "placebo", "never")  # roles of test strings
 DISTRACTOR = "distractor"
 TRAINED, UNSEEN = "trained", "unseen"
 TOP_K, LENGTH = "top-k distance", "length"

@@ -12,7 +12,6 @@ from palimpsest.density.interventions import (
     LEAK_CONDITIONS,
     MOST_COPIES,
     MOST_PARAPHRASES,
-    NO_LEAK,
     WITHOUT_PRODUCTION,
     leak_of,
     leaked,
@@ -42,33 +41,15 @@ def variants(settings: Settings, language: str) -> list[str]:
 
 
 def runs(settings: Settings) -> Iterator[Runs]:
-    """The runs on every variant of every language; their weights are kept for embeddings."""
-    asked = block(settings)
-    if asked is None:
-        return
-    keeps = frozenset({TRACE, WEIGHTS})
-    for language in asked["languages"]:
+    """The runs on every variant of every language."""
+    asked, keeps = block(settings), frozenset({TRACE, WEIGHTS})
+    for language in asked["languages"] if asked else ():
         for variant in variants(settings, language):
-            yield Runs(
-                asked["model"],
-                language,
-                asked["size"],
-                variant,
-                settings.seeds,
-                asked["recipe"],
-                keeps=keeps,
-                job=job_of(variant),
-            )
-
-
-def job_of(variant: str) -> str:
-    """A twin has a job for each number of copies, and one for all left-out productions."""
-    leak = leak_of(variant)
-    return leaked_times(leak.exact) if leak else WITHOUT_PRODUCTION
-
-
-def without_leak(settings: Settings) -> list[Runs]:
-    return [each for each in runs(settings) if each.variant == leaked(NO_LEAK)]
+            names = asked["model"], language, asked["size"], variant
+            # A twin has a job for each number of copies, and one for all left-out productions.
+            leak = leak_of(variant)
+            job = leaked_times(leak.exact) if leak else WITHOUT_PRODUCTION
+            yield Runs(*names, settings.seeds, asked["recipe"], keeps=keeps, job=job)
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:

@@ -23,7 +23,7 @@ from palimpsest.density.interventions import (
     leak_of,
     production_left_out,
 )
-from palimpsest.density.kinds import DISTRACTOR, LEAKED, NEVER, PLACEBO
+from palimpsest.density.kinds import DISTRACTOR, TESTED
 from palimpsest.density.paraphrases import Paraphraser, in_ascending_order, too_few
 from palimpsest.errors import UserError
 
@@ -145,7 +145,7 @@ def tabulated(request: DatasetRequest, train: Counter, tests: Tests, leak: Leak)
     for string in tests.leaked:
         for number, paraphrase in enumerate(tests.paraphrases[string][: leak.paraphrases]):
             roles[string_id(paraphrase)] = f"{PARAPHRASE}-{number + 1}-{string_id(string)}"
-    for role in (LEAKED, PLACEBO, NEVER):
+    for role in TESTED:
         roles |= {string_id(string): role for string in getattr(tests, role)}
     strings = [tuple(text.split()) for text in table["text"]]
     groups = request.sampler.corpus.groups(strings, "derivation")

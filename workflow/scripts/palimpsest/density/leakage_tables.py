@@ -6,40 +6,38 @@ leaked test string. All runs of a seed have the same test strings.
 Source: LMD3: Language Model Data Density Dependence, sections 5.3 and 6.1, appendices A.6 and A.10.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import pandas as pd
 
 from palimpsest import traces
+from palimpsest.corpora import GrammarCorpus, read_corpus
 from palimpsest.datasets.kinds import STRINGS
-from palimpsest.density.interventions import NO_LEAK, Leak, leak_of, production_left_out
-from palimpsest.density.kinds import (
-    DENSITY,
-    DISTRACTOR,
-    LEAKAGE,
-    LEAKED,
-    LEFT_OUT,
-    NEIGHBOURS,
-    NEVER,
-    OF_SETTING,
-    PLACEBO,
-    RETRIEVAL,
-    SEPARATION,
-    TOP_K,
+from palimpsest.density import kinds
+from palimpsest.density.bins import leakage_bins
+from palimpsest.density.densities import embeddings_of
+from palimpsest.density.interventions import (
+    LEAK_CONDITIONS,
+    NO_LEAK,
+    Leak,
+    leak_of,
+    leaked,
+    production_left_out,
 )
 from palimpsest.density.neighbours import nearest
+from palimpsest.making import makes, reads
 from palimpsest.statistics import with_exact_ties
 from palimpsest.traces import Trace
 
 RESULTS = {
     "datasets": [STRINGS],
     "traces": [traces.read],
-    "density": [DENSITY],
-    "neighbours": [NEIGHBOURS],
+    "density": [kinds.DENSITY],
+    "neighbours": [kinds.NEIGHBOURS],
 }  # how the files of a run are read
-TESTED = (LEAKED, PLACEBO, NEVER)
 RETRIEVED = 5, 10  # numbers of neighbours among which leaks are searched, as in the paper
 
 
@@ -70,9 +68,9 @@ class Results:
 
     def tested(self) -> pd.DataFrame:
         """The test strings, indexed by `string_id`: role, group, length, loss and answer."""
-        strings = self.strings[self.strings["role"].isin(TESTED)].set_index("string_id")
+        strings = self.strings[self.strings["role"].isin(kinds.TESTED)].set_index("string_id")
         losses = pd.Series(self.trace.loss[-1], self.trace.string_ids)
-        wrong = self.strings[self.strings["role"].str.startswith(DISTRACTOR, na=False)]
+        wrong = self.strings[self.strings["role"].str.startswith(kinds.DISTRACTOR, na=False)]
         of_string = wrong["role"].str.rpartition("-")[2].to_numpy()
         other = pd.Series(losses.loc[wrong["string_id"]].to_numpy(), of_string)
         found = pd.DataFrame(
@@ -98,11 +96,58 @@ def results_of(
         yield Results(*one)
 
 
+@reads(**RESULTS, embeddings=[kinds.EMBEDDINGS])
+@makes(*kinds.OF_FACTORIAL)
+def factorial(
+    embeddings: Sequence[pd.DataFrame], shown: Mapping, **results: Sequence
+) -> dict[str, pd.DataFrame]:
+    """The tables of a factorial of one model on one language, over all seeds.
+
+    Parameters
+    ----------
+    embeddings : of the runs with copies and all paraphrases, in the order of the runs
+    shown : the kernel and the bandwidth of the table `leakage`
+    results : see `results_of`
+    """
+    runs = list(results_of(**results))
+    fullest = [run for run in runs if run.variant == leaked(LEAK_CONDITIONS[-1])]
+    retrieved = [
+        retrieval_table(run, embeddings_of(run.strings, vectors))
+        for run, vectors in zip(fullest, embeddings, strict=True)
+    ]
+    leakage = leakage_table(runs, shown["kernel"], shown["bandwidth"])
+    return {
+        kinds.LEAKAGE.name: leakage,
+        kinds.DENSITY_BINS.name: leakage_bins(leakage),
+        kinds.SEPARATION.name: separation_table(runs),
+        kinds.RETRIEVAL.name: pd.concat(retrieved, ignore_index=True),
+    }
+
+
+@reads(**RESULTS, corpus=read_corpus)
+@makes(kinds.LEFT_OUT)
+def left_out(corpus: GrammarCorpus, shown: Mapping, **results: Sequence) -> pd.DataFrame:
+    """What leaving one production out of the training strings changes, over all seeds.
+
+    `results` are those without one production, and one whole run for each seed. `shown` is a kernel
+    and its bandwidth.
+    """
+    runs = list(results_of(**results))
+    whole = {run.seed: run for run in runs if run.variant == leaked(NO_LEAK)}
+    without = sorted((run for run in runs if not leak_of(run.variant)), key=lambda run: run.seed)
+    setting = shown["kernel"], shown["bandwidth"]
+    parts = [
+        left_out_table(whole[seed], own, corpus.productions(), setting)
+        for seed, own in groupby(without, key=lambda run: run.seed)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
 def leakage_table(runs: Iterable[Results], kernel: str, bandwidth: float) -> pd.DataFrame:
     parts = []
     for run in runs:
         tested = run.tested()
-        is_leaked = (tested["strings"] == LEAKED).to_numpy(dtype=bool)
+        is_leaked = (tested["strings"] == kinds.LEAKED).to_numpy(dtype=bool)
         epochs = run.trace.epochs[-1] * sum(run.leak) * is_leaked
         about = tested.assign(
             exact=run.leak.exact,
@@ -114,7 +159,7 @@ def leakage_table(runs: Iterable[Results], kernel: str, bandwidth: float) -> pd.
         of_setting = chosen(run.density, kernel, bandwidth)
         found = of_setting.merge(about, on="string_id")
         parts.append(found.merge(beside, on=["string_id", "embedding"]))
-    return pd.concat(parts, ignore_index=True)[LEAKAGE.names]
+    return pd.concat(parts, ignore_index=True)[kinds.LEAKAGE.names]
 
 
 def once(leakage: pd.DataFrame) -> pd.DataFrame:
@@ -135,30 +180,30 @@ def separation_table(runs: Iterable[Results]) -> pd.DataFrame:
     rows = []
     for run in runs:
         roles = run.tested()["strings"]
-        is_role = {role: (roles == role).to_numpy() for role in TESTED}
+        is_role = {role: (roles == role).to_numpy() for role in kinds.TESTED}
         for about, support in supports(run):
             values = support.reindex(roles.index).to_numpy()
-            leaked, placebo, never = (values[is_role[role]] for role in TESTED)
+            of_leaked, of_placebo, of_never = (values[is_role[role]] for role in kinds.TESTED)
             rows.append(
                 {
                     **run.keys,
                     **run.leak._asdict(),
                     **about,
-                    "auc": auc(leaked, never),
-                    "placebo": auc(placebo, never),
+                    "auc": auc(of_leaked, of_never),
+                    "placebo": auc(of_placebo, of_never),
                     "n_strings": len(roles),
                 }
             )
-    return pd.DataFrame(rows)[SEPARATION.names]
+    return pd.DataFrame(rows)[kinds.SEPARATION.names]
 
 
 def supports(run: Results) -> Iterable[tuple[dict, pd.Series]]:
     """Every setting of every estimator with its values by string; a higher value is denser."""
-    for (embedding, kernel, bandwidth), rows in run.density.groupby(OF_SETTING):
+    for (embedding, kernel, bandwidth), rows in run.density.groupby(kinds.OF_SETTING):
         about = {"embedding": embedding, "estimator": kernel, "setting": bandwidth}
         yield about, rows.set_index("string_id")["log_density"]
     for (embedding, k), rows in run.neighbours.groupby(["embedding", "k"]):
-        about = {"embedding": embedding, "estimator": TOP_K, "setting": float(k)}
+        about = {"embedding": embedding, "estimator": kinds.TOP_K, "setting": float(k)}
         yield about, -rows.set_index("string_id")["mean_distance"]
 
 
@@ -181,7 +226,7 @@ def retrieval_table(run: Results, embeddings: dict[str, np.ndarray]) -> pd.DataF
     """
     strings, leak = run.strings, run.leak
     corpus = np.repeat(np.arange(len(strings)), strings["count"])
-    queries = np.flatnonzero(strings["role"].isin([LEAKED]))
+    queries = np.flatnonzero(strings["role"].isin([kinds.LEAKED]))
     names = strings["string_id"].to_numpy(dtype=object)
     # Of a paraphrase: the string that it paraphrases
     of_string = np.array([str(role).rpartition("-")[2] for role in strings["role"]], dtype=object)
@@ -202,7 +247,7 @@ def retrieval_table(run: Results, embeddings: dict[str, np.ndarray]) -> pd.DataF
             }
             for k in RETRIEVED
         ]
-    return pd.DataFrame(rows)[RETRIEVAL.names]
+    return pd.DataFrame(rows)[kinds.RETRIEVAL.names]
 
 
 def ndcg(hits: np.ndarray, n_wanted: int) -> float:
@@ -236,7 +281,7 @@ def left_out_table(
         )
         name = productions[production_left_out(run.variant) - 1]
         about = {"left_out": name, "kernel": setting[0], "bandwidth": setting[1]}
-        parts.append(means.reset_index().assign(**run.keys, **about)[LEFT_OUT.names])
+        parts.append(means.reset_index().assign(**run.keys, **about)[kinds.LEFT_OUT.names])
     return pd.concat(parts, ignore_index=True)
 
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from palimpsest.corpora import String
-from palimpsest.density.ngrams import ngram_vectors
+from palimpsest.density.vectors import ngram_vectors
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.languages.derivation import Node

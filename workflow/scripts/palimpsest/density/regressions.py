@@ -23,24 +23,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from palimpsest.density import kinds
 from palimpsest.density.interventions import MOST_COPIES, MOST_PARAPHRASES
-from palimpsest.density.kinds import (
-    ACCURACY,
-    LEAK_CONDITION,
-    LEAKAGE,
-    LEAKED,
-    NEVER,
-    OF_SETTING,
-    ON_BOTH,
-    ON_DENSITY,
-    ON_DISTANCE,
-    ON_RANDOM,
-    PERPLEXITY,
-    PLACEBO,
-    REGRESSIONS,
-    TEXT_DENSITY,
-    TEXT_REGRESSIONS,
-)
 from palimpsest.density.label_permutations import Exchanges, Scores, random_orders
 from palimpsest.density.mixed_models import (
     SATTERTHWAITE,
@@ -54,11 +38,12 @@ from palimpsest.density.rounding import OF_DISTANCE, is_flat, of_log_density
 from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
 from palimpsest.statistics import NO_INTERVAL
+from palimpsest.tables.kinds import Kind
 
 PERMUTATION, PERMUTATIONS = "permutation", 4999
 RAW, LOG = "raw", "log"
 PREDICTORS = (RAW, LOG)
-OUTCOMES = {PERPLEXITY: "perplexity", ACCURACY: "answer_right"}
+OUTCOMES = {kinds.PERPLEXITY: "perplexity", kinds.ACCURACY: "answer_right"}
 INTERCEPT, EXACT, DENSITY, DISTANCE = "intercept", "exact copy", "density", "mean distance"
 LOG_LENGTH = "log length"
 LINEAR = "paraphrases, linear"
@@ -81,8 +66,8 @@ class Regression(NamedTuple):
     terms: dict[str, np.ndarray]
 
 
-@reads(leakage=LEAKAGE)
-@makes(REGRESSIONS)
+@reads(leakage=kinds.LEAKAGE)
+@makes(kinds.REGRESSIONS)
 def regress(leakage: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     """Regressions of performance on leaks and on density, over the runs of all seeds.
 
@@ -103,16 +88,18 @@ def regress(leakage: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     a string is not in the same runs as others.
     """
     _check(leakage, seed)
-    ordered = in_units(leakage.sort_values([*OF_SETTING, *ROW], kind="stable", ignore_index=True))
+    ordered = in_units(
+        leakage.sort_values([*kinds.OF_SETTING, *ROW], kind="stable", ignore_index=True)
+    )
     rows = [
         row
-        for treated in (LEAKED, PLACEBO)
+        for treated in (kinds.LEAKED, kinds.PLACEBO)
         for row in regress_treated(
-            ordered[ordered["strings"].isin([treated, NEVER])], treated, seed
+            ordered[ordered["strings"].isin([treated, kinds.NEVER])], treated, seed
         )
     ]
     study = leakage.iloc[0][STUDY].to_dict()
-    return _tabulated([{**study, **row} for row in rows], REGRESSIONS)
+    return _tabulated([{**study, **row} for row in rows], kinds.REGRESSIONS)
 
 
 def in_units(
@@ -124,7 +111,7 @@ def in_units(
     among them, so effects on both have one unit. `of_density` and `of_distance` are magnitudes as
     in `rounding.is_flat`.
     """
-    of_setting = rows.groupby(OF_SETTING)
+    of_setting = rows.groupby(kinds.OF_SETTING)
     return rows.assign(
         **{
             form: of_setting["log_density"].transform(in_form, form, of_density)
@@ -142,7 +129,7 @@ def regress_treated(
     `rows` are those of `treated` strings and of strings that are never leaked, `in_units`, sorted
     by `OF_SETTING` and `ROW`. `asked` are some regressions; all of them by default.
     """
-    first = next(table for _, table in rows.groupby(OF_SETTING, sort=True))
+    first = next(table for _, table in rows.groupby(kinds.OF_SETTING, sort=True))
     n_runs = first["variant"].nunique()
     units = first.iloc[::n_runs]
     strata = units.groupby(["seed", "group"]).ngroup().to_numpy()
@@ -151,7 +138,7 @@ def regress_treated(
     asked = asked or all_regressions(rows, treated)
     for outcome, column in OUTCOMES.items():
         values = first[column].to_numpy(dtype=float)
-        is_logistic = outcome == ACCURACY
+        is_logistic = outcome == kinds.ACCURACY
         empty = fit(values, np.empty((len(values), 0)), intercepts, is_logistic)
         null = Scores(empty, values, intercepts) if empty.converged else None
         for regression in asked:
@@ -167,9 +154,9 @@ def regress_treated(
                 scores = Scores(fitted, values, intercepts)
                 intervals[1:] = scores.intervals(terms, fitted.estimates[1:], exchanges)
             columns = {"strings": treated, "outcome": outcome, **regression.columns}
-            kinds = [WALD if is_logistic else SATTERTHWAITE] + [PERMUTATION] * terms.shape[1]
+            p_kinds = [WALD if is_logistic else SATTERTHWAITE] + [PERMUTATION] * terms.shape[1]
             for row, interval in zip(
-                _rows(columns, regression, fitted, p_values, kinds), intervals, strict=True
+                _rows(columns, regression, fitted, p_values, p_kinds), intervals, strict=True
             ):
                 yield {
                     **row,
@@ -180,7 +167,7 @@ def regress_treated(
 
 
 def all_regressions(rows: pd.DataFrame, treated: str) -> list[Regression]:
-    settings = [table for _, table in rows.groupby(OF_SETTING, sort=True)]
+    settings = [table for _, table in rows.groupby(kinds.OF_SETTING, sort=True)]
     on_densities = [each for table in settings for each in _on_densities(table)]
     return [_on_leaks(settings[0], treated), *on_densities]
 
@@ -205,16 +192,19 @@ def _on_leaks(rows: pd.DataFrame, treated: str) -> Regression:
     exact = rows["exact"].to_numpy() * is_treated
     paraphrases = rows["paraphrases"].to_numpy() * is_treated
     polynomials = {name: values[paraphrases] for name, values in POLYNOMIALS.items()}
-    columns = {"regression": LEAK_CONDITION, **dict.fromkeys(["predictor", *OF_SETTING])}
+    columns = {
+        "regression": kinds.LEAK_CONDITION,
+        **dict.fromkeys(["predictor", *kinds.OF_SETTING]),
+    }
     return Regression(columns, {EXACT: exact.astype(float), **polynomials})
 
 
 def _on_densities(rows: pd.DataFrame) -> list[Regression]:
     """Density, raw and log, alone (A.5.2) and with the distance (A.5.3); `rows` are `in_units`."""
-    found, setting = [], rows.iloc[0][OF_SETTING].to_dict()
+    found, setting = [], rows.iloc[0][kinds.OF_SETTING].to_dict()
     distance, length = rows["distance"].to_numpy(), of_length(rows["length"])
     for predictor in PREDICTORS:
-        for name, more in ((ON_DENSITY, {}), (ON_BOTH, {DISTANCE: distance})):
+        for name, more in ((kinds.ON_DENSITY, {}), (kinds.ON_BOTH, {DISTANCE: distance})):
             columns = {"regression": name, "predictor": predictor, **setting}
             found.append(
                 Regression(columns, {DENSITY: rows[predictor].to_numpy(), **more, **length})
@@ -271,12 +261,11 @@ def regress_text(density: pd.DataFrame) -> pd.DataFrame:
 
     Raises `UserError` if columns are missing, or if the table is of several texts.
     """
-    _check_columns(density, TEXT_DENSITY.names, TEXT_DENSITY.name)
-    _check_one(density, ["language"], TEXT_DENSITY.name)
+    _check_table(density, kinds.TEXT_DENSITY, ["language"])
     known = density[density["perplexity"].notna()]
-    known = known.sort_values([*OF_SETTING, "segment_id"], kind="stable", ignore_index=True)
+    known = known.sort_values([*kinds.OF_SETTING, "segment_id"], kind="stable", ignore_index=True)
     rows = []
-    for place, (_, table) in enumerate(known.groupby(OF_SETTING, sort=True)):
+    for place, (_, table) in enumerate(known.groupby(kinds.OF_SETTING, sort=True)):
         asked = regressions_of_text(table)
         values = table["perplexity"].to_numpy(dtype=float)
         intercepts = random_intercepts(
@@ -286,11 +275,11 @@ def regress_text(density: pd.DataFrame) -> pd.DataFrame:
         for regression in asked if place == 0 else asked[:-1]:
             terms = np.column_stack(list(regression.terms.values()))
             fitted = fit(values, terms, intercepts)
-            kinds = [SATTERTHWAITE] * (1 + terms.shape[1])
-            columns = {"outcome": PERPLEXITY, **regression.columns}
-            rows += _rows(columns, regression, fitted, fitted.p_values, kinds)
+            p_kinds = [SATTERTHWAITE] * (1 + terms.shape[1])
+            columns = {"outcome": kinds.PERPLEXITY, **regression.columns}
+            rows += _rows(columns, regression, fitted, fitted.p_values, p_kinds)
     return _tabulated(
-        [{"language": known["language"].iloc[0], **r} for r in rows], TEXT_REGRESSIONS
+        [{"language": known["language"].iloc[0], **r} for r in rows], kinds.TEXT_REGRESSIONS
     )
 
 
@@ -305,16 +294,16 @@ def regressions_of_text(rows: pd.DataFrame) -> list[Regression]:
     if has_parts:
         in_random = in_units(own.assign(log_density=rows["log_random"]), *magnitudes)
         asked += [
-            each._replace(columns=each.columns | {"regression": ON_RANDOM})
+            each._replace(columns=each.columns | {"regression": kinds.ON_RANDOM})
             for each in _on_densities(in_random)
-            if each.columns["regression"] == ON_DENSITY
+            if each.columns["regression"] == kinds.ON_DENSITY
         ]
     return [*asked, _on_distance(own)]
 
 
 def _on_distance(rows: pd.DataFrame) -> Regression:
     """The distance alone (A.9)."""
-    columns = {"regression": ON_DISTANCE, **dict.fromkeys(["predictor", *OF_SETTING])}
+    columns = {"regression": kinds.ON_DISTANCE, **dict.fromkeys(["predictor", *kinds.OF_SETTING])}
     columns["embedding"] = rows["embedding"].iloc[0]
     distance = {DISTANCE: standardised(rows["mean_distance"], OF_DISTANCE)}
     return Regression(columns, {**distance, **of_length(rows["length"])})
@@ -329,7 +318,7 @@ def length_bins(lengths: np.ndarray) -> np.ndarray:
     return np.searchsorted(np.unique(edges), lengths)
 
 
-def _rows(columns: dict, regression: Regression, fitted: Fit, p_values, kinds) -> Iterator[dict]:
+def _rows(columns: dict, regression: Regression, fitted: Fit, p_values, p_kinds) -> Iterator[dict]:
     """One row per fixed effect; the numbers of a fit without convergence are NaN."""
     unknown = np.full(len(p_values), np.nan)
     of_fit = {
@@ -346,42 +335,41 @@ def _rows(columns: dict, regression: Regression, fitted: Fit, p_values, kinds) -
             **columns,
             "term": term,
             **{name: values[place] for name, values in numbers.items()},
-            "p_kind": kinds[place],
+            "p_kind": p_kinds[place],
             "converged": fitted.converged,
             "singular": fitted.singular,
             "n_rows": len(fitted.fitted),
         }
 
 
-def _tabulated(rows: list[dict], kind) -> pd.DataFrame:
+def _tabulated(rows: list[dict], kind: Kind) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=kind.names)
 
 
 def _check(leakage: pd.DataFrame, seed: int) -> None:
     """Raise `UserError` if the table is not the whole factorial of one study."""
-    _check_columns(leakage, LEAKAGE.names, LEAKAGE.name)
-    _check_one(leakage, STUDY, LEAKAGE.name)
+    _check_table(leakage, kinds.LEAKAGE, STUDY)
     _check_values(leakage)
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise UserError(f"seed {seed!r}: the seed of exchanges must be a whole number, 0 or more")
-    missing = sorted({LEAKED, PLACEBO, NEVER} - set(leakage["strings"]))
-    if missing:
-        raise UserError(
-            f"table of kind {LEAKAGE.name}: no rows of strings that are {missing[0]!r}; "
-            f"regressions compare {LEAKED}, {PLACEBO} and {NEVER} strings: raise `tests` in "
-            f"density/leakage"
+    if missing := sorted({*kinds.TESTED} - {*leakage["strings"]}):
+        raise _error(
+            kinds.LEAKAGE,
+            f"no rows of strings that are {missing[0]!r}; regressions compare leaked, placebo and "
+            "never strings: raise `tests` in density/leakage",
         )
     n_runs = leakage["variant"].nunique()
-    counts = leakage.groupby([*OF_SETTING, "seed", "string_id"])["variant"].agg(["nunique", "size"])
+    units = leakage.groupby([*kinds.OF_SETTING, "seed", "string_id"])
+    counts = units["variant"].agg(["nunique", "size"])
     wrong = counts[(counts["nunique"] != n_runs) | (counts["size"] != n_runs)]
-    per_setting = leakage.groupby(OF_SETTING)["string_id"].size()
+    per_setting = leakage.groupby(kinds.OF_SETTING)["string_id"].size()
     if len(wrong) or per_setting.nunique() > 1:
         key = (wrong if len(wrong) else counts).index[0]
-        found = counts.loc[key, "size"]
-        raise UserError(
-            f"table of kind {LEAKAGE.name}: string {key[-1]} of seed {key[-2]} has {found} rows "
-            f"for embedding {key[0]!r}; every string needs one row in each of the {n_runs} runs: "
-            f"make the table again from all runs of the factorial"
+        raise _error(
+            kinds.LEAKAGE,
+            f"string {key[-1]} of seed {key[-2]} has {counts.loc[key, 'size']} rows for embedding "
+            f"{key[0]!r}; every string needs one row in each of the {n_runs} runs: make the table "
+            "again from all runs of the factorial",
         )
 
 
@@ -400,37 +388,32 @@ def _check_values(leakage: pd.DataFrame) -> None:
         wrong = leakage[~is_allowed(values.to_numpy())]
         if len(wrong):
             row = wrong.iloc[0]
-            raise UserError(
-                f"table of kind {LEAKAGE.name}: string {row['string_id']} of seed {row['seed']} "
-                f"has {row[name]} as {name!r}, which no regression can use; make the table again"
+            raise _error(
+                kinds.LEAKAGE,
+                f"string {row['string_id']} of seed {row['seed']} has {row[name]} as {name!r}, "
+                "which no regression can use; make the table again",
             )
     roles = leakage.groupby(["seed", "string_id"])["strings"].nunique()
     if (roles > 1).any():
         seed, name = roles.index[roles > 1][0]
-        raise UserError(
-            f"table of kind {LEAKAGE.name}: string {name} of seed {seed} has several values of "
-            "'strings'; a string is leaked, a placebo or never leaked in all runs: make the table "
-            "again"
+        raise _error(
+            kinds.LEAKAGE,
+            f"string {name} of seed {seed} has several values of 'strings'; a string is leaked, a "
+            "placebo or never leaked in all runs: make the table again",
         )
 
 
-def _check_columns(table: pd.DataFrame, names: list[str], kind: str) -> None:
-    """Raise `UserError` if the table lacks a column or has no rows."""
-    missing = [name for name in names if name not in table.columns]
-    if missing:
-        raise UserError(
-            f"table of kind {kind}: no column {missing[0]!r}; it needs: {', '.join(names)}"
-        )
+def _check_table(table: pd.DataFrame, kind: Kind, of_one: list[str]) -> None:
+    """`UserError` if a column or all rows are missing, or if a column `of_one` has two values."""
+    if missing := [name for name in kind.names if name not in table.columns]:
+        raise _error(kind, f"no column {missing[0]!r}; it needs: {', '.join(kind.names)}")
     if table.empty:
-        raise UserError(f"table of kind {kind}: no rows; regressions need at least one")
+        raise _error(kind, "no rows; regressions need at least one")
+    for name in of_one:
+        if len(found := sorted(map(str, table[name].unique()))) > 1:
+            several = f"several values of {name!r}: {', '.join(found)}"
+            raise _error(kind, f"{several}; regress each of them alone")
 
 
-def _check_one(table: pd.DataFrame, names: list[str], kind: str) -> None:
-    """Raise `UserError` if the table mixes several models, languages or sizes."""
-    for name in names:
-        found = sorted(map(str, table[name].unique()))
-        if len(found) > 1:
-            raise UserError(
-                f"table of kind {kind}: several values of {name!r}: {', '.join(found)}; regress "
-                f"each of them alone"
-            )
+def _error(kind: Kind, what: str) -> UserError:
+    return UserError(f"table of kind {kind.name}: {what}")

@@ -8,39 +8,49 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from palimpsest.configuration.checks import of_one_study
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
-from palimpsest.density import kinds, leakage, support, texts
-from palimpsest.density.interventions import INTERVENTIONS
-from palimpsest.requests import Runs, Unfinished
+from palimpsest.density import kinds, leakage, texts
+from palimpsest.density.interventions import INTERVENTIONS, NO_LEAK, leaked
+from palimpsest.requests import TRACE, WEIGHTS, Runs, Unfinished, paths_of
 from palimpsest.section import Section, queries_of
 
 OF_RUN = (kinds.DENSITY, kinds.NEIGHBOURS)
 MANIFEST = f"{kinds.RUN}/manifest.json"
 EMBEDDING = "palimpsest.density.embedding:embeddings"
+NEEDS = "the comparison of densities with exact probabilities"
 
 
 def requests(settings: Settings) -> Iterator[Runs]:
-    """The runs of the factorial, those without one production, and those on ordinary datasets."""
+    """The runs of the factorial, those without one production, and those on ordinary datasets.
+
+    The weights of all of them are kept for embeddings.
+    """
     yield from leakage.runs(settings)
-    yield from support.runs(settings)
+    yield from supported(settings)
+
+
+def supported(settings: Settings) -> Iterator[Runs]:
+    """The runs of the study of support, on ordinary datasets."""
+    asked, keeps = settings.block("density")["support"], frozenset({TRACE, WEIGHTS})
+    for language in asked["languages"] if asked else ():
+        names = asked["model"], language, asked["size"]
+        yield Runs(*names, seeds=settings.seeds, recipe=asked["recipe"], keeps=keeps)
 
 
 def outputs(settings: Settings) -> Iterator[str]:
     """Tables of every run, of every factorial, and of every text of the user."""
-    for runs in requests(settings):
-        for pattern in (*(kind.path for kind in (kinds.EMBEDDINGS, *OF_RUN)), MANIFEST):
-            yield from runs.paths(pattern)
-    for runs in leakage.without_leak(settings):
-        for kind in (*kinds.OF_FACTORIAL, kinds.REGRESSIONS):
-            yield from runs.paths(kind.path)
-        if leakage.without_productions(settings, runs.corpus):
-            yield from runs.paths(kinds.LEFT_OUT.path)
-        yield from runs.paths(kinds.TRUTH.path)
-    for runs in support.runs(settings):
-        yield from runs.paths(kinds.TRUTH.path)
-        if settings.given["memorisation"] is not None:
-            yield from runs.paths(kinds.MEMORISED.path)
+    of_runs = (kind.path for kind in (kinds.EMBEDDINGS, *OF_RUN))
+    yield from paths_of(requests(settings), *of_runs, MANIFEST)
+    whole = [runs for runs in leakage.runs(settings) if runs.variant == leaked(NO_LEAK)]
+    of_factorial = (*kinds.OF_FACTORIAL, kinds.REGRESSIONS, kinds.TRUTH)
+    yield from paths_of(whole, *(kind.path for kind in of_factorial))
+    lacking = [runs for runs in whole if leakage.without_productions(settings, runs.corpus)]
+    yield from paths_of(lacking, kinds.LEFT_OUT.path)
+    yield from paths_of(supported(settings), kinds.TRUTH.path)
+    if settings.given["memorisation"] is not None:
+        yield from paths_of(supported(settings), kinds.MEMORISED.path)
     yield from texts.outputs(settings)
 
 
@@ -53,7 +63,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     """The mistakes in the block that its schema cannot find."""
     yield from shown(settings)
     yield from leakage.mistakes(settings)
-    yield from support.mistakes(settings)
+    yield from _support(settings)
     yield from approximation(settings)
     yield from texts.mistakes(settings)
 
@@ -68,6 +78,19 @@ def shown(settings: Settings) -> Iterator[Mistake]:
             "density/shown/bandwidth",
             f"{bandwidth} is not among the bandwidths in density/kernels/{kernel}: "
             f"{', '.join(map(str, known)) or 'none'}; add it there, or choose one of them",
+        )
+
+
+def _support(settings: Settings) -> Iterator[Mistake]:
+    """Models and languages of the study of support that do not fit, and too few strings."""
+    asked, key = settings.block("density")["support"], "density/support"
+    if asked is None:
+        return
+    yield from of_one_study(settings, key, asked, asked["size"], NEEDS)
+    if (k := settings.block("density")["neighbours"]) > asked["size"]:
+        yield Mistake(
+            "density/neighbours",
+            f"{k} is more than the {asked['size']} training strings of {key}; lower it",
         )
 
 

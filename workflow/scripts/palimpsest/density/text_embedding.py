@@ -20,11 +20,10 @@ import pandas as pd
 
 from palimpsest import tables
 from palimpsest.density.kinds import HIDDEN, NGRAMS, SEGMENTS, TEXT_EMBEDDINGS
-from palimpsest.density.ngrams import LONGEST
 from palimpsest.density.segments import QUERY
 from palimpsest.density.texts import check_embedder, name_of_embedding
-from palimpsest.density.unit_vectors import of_length_one
 from palimpsest.density.unknown_tokens import unknown_ids, warn_of_left_out, warn_of_unknown
+from palimpsest.density.vectors import LONGEST, of_length_one
 from palimpsest.errors import UserError
 from palimpsest.jobs.memory import less_next_time
 from palimpsest.lazy_import import lazy_import

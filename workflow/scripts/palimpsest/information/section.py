@@ -31,7 +31,7 @@ from palimpsest.information.interventions import (
 )
 from palimpsest.models.table import resolve
 from palimpsest.paths import CHECKPOINTS
-from palimpsest.requests import TRACE, WEIGHTS, Runs, Unfinished
+from palimpsest.requests import TRACE, WEIGHTS, Runs, Unfinished, paths_of
 from palimpsest.section import Section, queries_of
 
 MANIFEST = f"{kinds.RUN}/manifest.json"
@@ -83,18 +83,12 @@ def intervened(settings: Settings) -> Iterator[Runs]:
 
 def outputs(settings: Settings) -> Iterator[str]:
     """Tables of every run, and a comparison of the runs of each model and language."""
-    for runs in intervened(settings):
-        for pattern in (*(kind.path for kind in (*kinds.OF_MODEL, *kinds.OF_NEURONS)), MANIFEST):
-            yield from runs.paths(pattern)
-    together = dict.fromkeys(
-        path for runs in intervened(settings) for path in runs.paths(kinds.INFORMATION.path)
-    )
-    yield from together
-    for runs in finetuned.runs(settings, seeds(settings)):
-        for pattern in (kinds.LAYERS.path, MANIFEST):
-            yield from runs.paths(pattern)
-        if runs.variant == REPEATED:
-            yield from runs.paths(kinds.EPOCHS.path)
+    of_runs = (kind.path for kind in (*kinds.OF_MODEL, *kinds.OF_NEURONS))
+    yield from paths_of(intervened(settings), *of_runs, MANIFEST)
+    yield from paths_of(intervened(settings), kinds.INFORMATION.path)
+    runs = finetuned.runs(settings, seeds(settings))
+    yield from paths_of(runs, kinds.LAYERS.path, MANIFEST)
+    yield from paths_of((one for one in runs if one.variant == REPEATED), kinds.EPOCHS.path)
 
 
 def sites(settings: Settings) -> dict:

@@ -23,7 +23,7 @@ from palimpsest.memorisation.interventions import INTERVENTIONS
 from palimpsest.memorisation.studies import STUDIES, asked
 from palimpsest.memorisation.study import NEEDS, Study
 from palimpsest.models.table import TWIN
-from palimpsest.requests import Runs, merged
+from palimpsest.requests import Runs, merged, paths_of
 from palimpsest.section import Part, Section
 
 # The rules of the measures where the section's block is null; other sections use them, too
@@ -65,9 +65,7 @@ def n_targets(settings: Settings) -> int:
 
 
 def outputs(settings: Settings) -> Iterator[str]:
-    for runs in measured(settings):
-        for kind in MEASURED:
-            yield from runs.paths(kind.path)
+    yield from paths_of(measured(settings), *(kind.path for kind in MEASURED))
     for study in asked(settings):
         yield from study.outputs(settings)
 

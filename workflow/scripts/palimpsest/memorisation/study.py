@@ -14,7 +14,7 @@ from palimpsest.configuration.checks import (
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import GRID, Settings
 from palimpsest.lazy_import import lazy_import, named
-from palimpsest.requests import Runs
+from palimpsest.requests import Runs, paths_of
 from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
@@ -27,10 +27,6 @@ SIZE_KEY = {
     "minimum": 1,
     "maximum": 1000000,
 }
-
-
-def paths_of(runs: Iterable[Runs], pattern: str) -> list[str]:
-    return list(dict.fromkeys(path for group in runs for path in group.paths(pattern)))
 
 
 class Study:
@@ -113,11 +109,8 @@ class Study:
 
     def outputs(self, settings: Settings) -> list[str]:
         own = [self.kind.path.format(language=name) for name in self.languages(settings)]
-        runs = self._all_runs(settings)
-        return [
-            *own,
-            *(path for kind in self.makes for one in runs for path in one.paths(kind.path)),
-        ]
+        of_models = paths_of(self._all_runs(settings), *(kind.path for kind in self.makes))
+        return [*own, *of_models]
 
     def mistakes(self, settings: Settings) -> Iterable[Mistake]:
         key, block = f"memorisation/studies/{self.name}", self.block(settings)

@@ -9,20 +9,15 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.making import makes, reads
-from palimpsest.profiles.kinds import (
-    DIFFERENCE_IN_DIFFERENCES,
-    PROFILE,
-    PROFILE_CORRELATION,
-    TRAINED,
-)
+from palimpsest.profiles import kinds
 from palimpsest.profiles.summaries import with_side
 from palimpsest.statistics import is_constant
 
 CELL = ["cohort", "time"]
 
 
-@reads(profiles=PROFILE)
-@makes(PROFILE_CORRELATION)
+@reads(profiles=kinds.PROFILE)
+@makes(kinds.PROFILE_CORRELATION)
 def correlations(profiles: pd.DataFrame) -> pd.DataFrame:
     """A table `profile_correlation`, from stacked tables `profile` of models on one language.
 
@@ -31,7 +26,8 @@ def correlations(profiles: pd.DataFrame) -> pd.DataFrame:
     """
     estimates = with_side(
         profiles[
-            (profiles["estimator"] == DIFFERENCE_IN_DIFFERENCES) & (profiles["strings"] == TRAINED)
+            (profiles["estimator"] == kinds.DIFFERENCE_IN_DIFFERENCES)
+            & (profiles["strings"] == kinds.TRAINED)
         ]
     )
     order = estimates.drop_duplicates("model").sort_values("parameters", kind="stable")["model"]
@@ -43,7 +39,7 @@ def correlations(profiles: pd.DataFrame) -> pd.DataFrame:
             named = dict(zip(groups, keys, strict=True)) | {"model": model, "other": other}
             r = pearson(wide[model].to_numpy(), wide[other].to_numpy())
             rows.append({**named, "n_cells": len(wide), "correlation": r})
-    return pd.DataFrame(rows)[PROFILE_CORRELATION.names]
+    return pd.DataFrame(rows)[kinds.PROFILE_CORRELATION.names]
 
 
 def pearson(x: np.ndarray, y: np.ndarray) -> float:

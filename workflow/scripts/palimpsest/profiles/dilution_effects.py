@@ -17,17 +17,9 @@ import pandas as pd
 
 from palimpsest import traces
 from palimpsest.making import makes, reads
+from palimpsest.profiles import kinds
 from palimpsest.profiles.factorial import EARLY, LATE, Arm, position_of
 from palimpsest.profiles.interventions import QUARTERS
-from palimpsest.profiles.kinds import (
-    DIFFERENCE,
-    DILUTION,
-    DILUTION_EFFECTS,
-    PLACEBO,
-    SPECIFIC,
-    TOTAL,
-    TRAINED,
-)
 from palimpsest.profiles.measured import OUTCOMES, STREAMS, Stream
 from palimpsest.profiles.panel import NEVER
 from palimpsest.profiles.truth import effects_on
@@ -36,7 +28,7 @@ from palimpsest.traces import Trace
 
 FACTORS = ("copies", "position", "size")
 MEAN = "mean"
-EFFECTS = (TOTAL, SPECIFIC, DIFFERENCE)
+EFFECTS = (kinds.TOTAL, kinds.SPECIFIC, kinds.DIFFERENCE)
 PLACEBOS = 17  # separates the assignment of placebos from other draws with the same seed
 
 
@@ -53,7 +45,7 @@ class Group(NamedTuple):
 
 
 @reads(**STREAMS, without=[traces.read])
-@makes(DILUTION, DILUTION_EFFECTS)
+@makes(kinds.DILUTION, kinds.DILUTION_EFFECTS)
 def dilution_tables(
     traces: Sequence[Trace],
     datasets: Sequence[pd.DataFrame],
@@ -65,7 +57,7 @@ def dilution_tables(
     `traces`, `datasets` and `manifests` are of every diluted stream, in the same order.
     """
     found = dilution(zip(traces, datasets, manifests, strict=True), without)
-    return {DILUTION.name: found, DILUTION_EFFECTS.name: dilution_effects(found)}
+    return {kinds.DILUTION.name: found, kinds.DILUTION_EFFECTS.name: dilution_effects(found)}
 
 
 def dilution(
@@ -82,7 +74,7 @@ def dilution(
         of_stream(Stream.of(*stream), stream[1], other)
         for stream, other in zip(streams, without, strict=True)
     ]
-    return pd.concat(found, ignore_index=True)[DILUTION.names]
+    return pd.concat(found, ignore_index=True)[kinds.DILUTION.names]
 
 
 def of_stream(stream: Stream, strings: pd.DataFrame, without: Trace) -> pd.DataFrame:
@@ -121,7 +113,7 @@ def arms_of(stream: Stream, strings: pd.DataFrame) -> list[Group]:
     positions = [position_of(place, n_cohorts) for place in probes["cohort"]]
     never = measured.index[measured["cohort"].isna()].to_numpy()
     return [
-        Group(TRAINED, Arm(int(copies), position), own.index.to_numpy(), never)
+        Group(kinds.TRAINED, Arm(int(copies), position), own.index.to_numpy(), never)
         for (copies, position), own in probes.groupby(["count", np.array(positions)])
     ]
 
@@ -137,7 +129,9 @@ def placebos_of(stream: Stream, strings: pd.DataFrame) -> list[Group]:
     never = chance.permutation(never)
     each = len(never) // 2 // len(arms)
     return [
-        Group(PLACEBO, arm, never[place * each : (place + 1) * each], never[each * len(arms) :])
+        Group(
+            kinds.PLACEBO, arm, never[place * each : (place + 1) * each], never[each * len(arms) :]
+        )
         for place, arm in enumerate(arms)
     ]
 
@@ -193,4 +187,4 @@ def dilution_effects(table: pd.DataFrame) -> pd.DataFrame:
             for contrast, values in contrasts(cells, effect).items():
                 mean, lower, upper = student(values)
                 rows.append((*names, effect, contrast, len(values), mean, lower, upper))
-    return pd.DataFrame(rows, columns=DILUTION_EFFECTS.names)
+    return pd.DataFrame(rows, columns=kinds.DILUTION_EFFECTS.names)

@@ -8,13 +8,7 @@ import pandas as pd
 
 from palimpsest import manifests, traces
 from palimpsest.datasets.kinds import STRINGS
-from palimpsest.profiles.kinds import (
-    LOG_LIKELIHOOD,
-    NEGATIVE_RANK,
-    PLACEBO,
-    TOKEN_ACCURACY,
-    TRAINED,
-)
+from palimpsest.profiles import kinds
 from palimpsest.profiles.panel import NEVER, Panel
 from palimpsest.profiles.streams import PANEL, VALIDATION
 from palimpsest.traces import Trace
@@ -23,9 +17,9 @@ from palimpsest.training.recipe import Recipe
 STREAMS = {"traces": [traces.read], "datasets": [STRINGS], "manifests": [manifests.read]}
 # Outcomes of a trace, float[times, strings]: more is better for all of them
 OUTCOMES: dict[str, Callable[[Trace], np.ndarray]] = {
-    LOG_LIKELIHOOD: lambda trace: -trace.nll,
-    TOKEN_ACCURACY: lambda trace: trace.accuracy,
-    NEGATIVE_RANK: lambda trace: -trace.rank_sum / trace.n_tokens,
+    kinds.LOG_LIKELIHOOD: lambda trace: -trace.nll,
+    kinds.TOKEN_ACCURACY: lambda trace: trace.accuracy,
+    kinds.NEGATIVE_RANK: lambda trace: -trace.rank_sum / trace.n_tokens,
 }
 DRAW = 15  # separates the random times of placebos from other draws with the same seed
 
@@ -62,8 +56,8 @@ class Stream:
         and the strings are not.
         """
         return {
-            TRAINED: self._panel(outcome, np.arange(len(self.cohorts)), self.cohorts),
-            PLACEBO: self._panel(outcome, *self._placebos(size)),
+            kinds.TRAINED: self._panel(outcome, np.arange(len(self.cohorts)), self.cohorts),
+            kinds.PLACEBO: self._panel(outcome, *self._placebos(size)),
         }
 
     def _panel(self, outcome: str, places: np.ndarray, cohorts: np.ndarray) -> Panel:

@@ -15,19 +15,8 @@ from palimpsest import traces
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
+from palimpsest.profiles import kinds
 from palimpsest.profiles.interventions import replaced_cohort
-from palimpsest.profiles.kinds import (
-    ARCHITECTURAL,
-    CONTINUATIONS,
-    EXACT_PROFILE,
-    EXTRACTABLE,
-    INFLUENCE,
-    INFLUENCES,
-    LOG_LIKELIHOOD,
-    NOTIONS,
-    PROFILE,
-    TRAINED,
-)
 from palimpsest.profiles.streams import PANEL, VALIDATION
 from palimpsest.regimes import intervention_of_replicate
 from palimpsest.traces import Trace
@@ -37,14 +26,14 @@ CELL = ["seed", "cohort"]
 
 
 @reads(
-    profile=PROFILE,
-    exact_profile=EXACT_PROFILE,
+    profile=kinds.PROFILE,
+    exact_profile=kinds.EXACT_PROFILE,
     datasets=STRINGS,
     replicates=[traces.read],
-    continuations=CONTINUATIONS,
-    influences=INFLUENCES,
+    continuations=kinds.CONTINUATIONS,
+    influences=kinds.INFLUENCES,
 )
-@makes(NOTIONS)
+@makes(kinds.NOTIONS)
 def beside_other_notions(
     profile: pd.DataFrame,
     exact_profile: pd.DataFrame,
@@ -75,18 +64,18 @@ def beside_other_notions(
         ]
     )
     at_end = exact_profile["time"] == exact_profile["time"].max()
-    of_losses = exact_profile["outcome"] == LOG_LIKELIHOOD
+    of_losses = exact_profile["outcome"] == kinds.LOG_LIKELIHOOD
     keys = ["model", "language", "size", "parameters", *CELL, "total", "specific"]
     truth = exact_profile.loc[at_end & of_losses, keys].drop_duplicates(CELL)
-    return truth.merge(found.astype({"cohort": int}), on=CELL)[NOTIONS.names]
+    return truth.merge(found.astype({"cohort": int}), on=CELL)[kinds.NOTIONS.names]
 
 
 def from_one_run(profile: pd.DataFrame) -> pd.DataFrame:
     """Both estimators at the end of training; they already compare with unseen strings."""
     rows = profile[
         (profile["time"] == profile["time"].max())
-        & (profile["outcome"] == LOG_LIKELIHOOD)
-        & (profile["strings"] == TRAINED)
+        & (profile["outcome"] == kinds.LOG_LIKELIHOOD)
+        & (profile["strings"] == kinds.TRAINED)
     ]
     rows = rows.rename(columns={"estimator": "notion"})
     return rows[[*CELL, "notion", "estimate"]].assign(placebo=0.0, unit=NATS)
@@ -116,7 +105,7 @@ def architectural(replicates: list[Trace], of_string: pd.DataFrame) -> pd.DataFr
         ]
         rows.append((seed, cohort, *effects))
     table = pd.DataFrame(rows, columns=[*CELL, "estimate", "placebo"])
-    return table.assign(notion=ARCHITECTURAL, unit=NATS)
+    return table.assign(notion=kinds.ARCHITECTURAL, unit=NATS)
 
 
 def mean_log_likelihood(traces: list[Trace], names: pd.Series) -> float:
@@ -133,7 +122,7 @@ def by_influence(influences: pd.DataFrame, of_string: pd.DataFrame) -> pd.DataFr
     rows = rows.assign(kind=np.where(rows["split"] == VALIDATION, "placebo", "estimate"))
     means = rows.groupby(["seed", "without", "kind"])["influence"].mean().unstack()
     table = means.reset_index().rename(columns={"without": "cohort"})
-    return table.assign(notion=INFLUENCE, unit=NATS)
+    return table.assign(notion=kinds.INFLUENCE, unit=NATS)
 
 
 def extractable(continuations: pd.DataFrame, of_string: pd.DataFrame, length: int) -> pd.DataFrame:
@@ -154,4 +143,4 @@ def extractable(continuations: pd.DataFrame, of_string: pd.DataFrame, length: in
     unseen = rows[rows["split"] == VALIDATION].groupby("seed")["right"].mean()
     own = rows[rows["split"] == PANEL].groupby(CELL)["right"].mean()
     table = own.rename("estimate").reset_index()
-    return table.assign(placebo=table["seed"].map(unseen), notion=EXTRACTABLE, unit=SHARE)
+    return table.assign(placebo=table["seed"].map(unseen), notion=kinds.EXTRACTABLE, unit=SHARE)

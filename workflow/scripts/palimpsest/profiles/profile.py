@@ -11,32 +11,24 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.making import makes, reads
-from palimpsest.profiles import estimators
-from palimpsest.profiles.kinds import (
-    DIFFERENCE,
-    DIFFERENCE_IN_DIFFERENCES,
-    PANEL_PERSISTENCE,
-    PANEL_PROFILE,
-    PERSISTENCE,
-    POOLED_PERSISTENCE,
-    POOLED_PROFILE,
-    PROFILE,
-    TRAINED,
-)
+from palimpsest.profiles import estimators, kinds
 from palimpsest.profiles.measured import OUTCOMES, STREAMS, Stream
 from palimpsest.profiles.panel import NEVER, Panel, read_panel
 from palimpsest.statistics import rounding_error, terms_of
 from palimpsest.traces import Trace
 
-POOLED = {PROFILE.name: POOLED_PROFILE.name, PERSISTENCE.name: POOLED_PERSISTENCE.name}
+POOLED = {
+    kinds.PROFILE.name: kinds.POOLED_PROFILE.name,
+    kinds.PERSISTENCE.name: kinds.POOLED_PERSISTENCE.name,
+}
 ESTIMATORS: dict[str, Callable[[Panel], pd.DataFrame]] = {
-    DIFFERENCE: estimators.difference,
-    DIFFERENCE_IN_DIFFERENCES: estimators.difference_in_differences,
+    kinds.DIFFERENCE: estimators.difference,
+    kinds.DIFFERENCE_IN_DIFFERENCES: estimators.difference_in_differences,
 }
 
 
 @reads(**STREAMS)
-@makes(PROFILE, PERSISTENCE, POOLED_PROFILE, POOLED_PERSISTENCE)
+@makes(kinds.PROFILE, kinds.PERSISTENCE, kinds.POOLED_PROFILE, kinds.POOLED_PERSISTENCE)
 def of_streams(
     traces: Sequence[Trace],
     datasets: Sequence[pd.DataFrame],
@@ -113,12 +105,12 @@ def _beyond_the_untreated(panel: Panel) -> np.ndarray:
     return np.where(np.abs(beyond) <= rounding, 0.0, beyond)
 
 
-@makes(PANEL_PROFILE, PANEL_PERSISTENCE)
+@makes(kinds.PANEL_PROFILE, kinds.PANEL_PERSISTENCE)
 def of_panel_file(
     panel: str, language: str, columns: Mapping[str, str] | None
 ) -> dict[str, pd.DataFrame]:
     profile, persistence = of_panel(read_panel(panel, columns), language)
-    return {PANEL_PROFILE.name: profile, PANEL_PERSISTENCE.name: persistence}
+    return {kinds.PANEL_PROFILE.name: profile, kinds.PANEL_PERSISTENCE.name: persistence}
 
 
 def of_panel(panel: Panel, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -130,9 +122,9 @@ def of_panel(panel: Panel, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     since = estimators.by_time_since_treatment(panel)
     return (
         cells.assign(panel=name, kind_of_time=panel.kind_of_time, is_loss=panel.is_loss)[
-            PANEL_PROFILE.names
+            kinds.PANEL_PROFILE.names
         ],
-        since.assign(panel=name)[PANEL_PERSISTENCE.names],
+        since.assign(panel=name)[kinds.PANEL_PERSISTENCE.names],
     )
 
 
@@ -144,11 +136,11 @@ def _tables(panels: Iterable[tuple[Stream, dict, Panel]]) -> dict[str, pd.DataFr
             # More is better for all outcomes of a stream; what is negative was not memorised.
             warnings.simplefilter("ignore", estimators.LossWarning)
             found, over_time = _cells(panel), estimators.by_time_since_treatment(panel)
-        rates = stream.rates if keys["strings"] == TRAINED else {}
+        rates = stream.rates if keys["strings"] == kinds.TRAINED else {}
         cells.append(found.assign(**keys, learning_rate=found["cohort"].map(rates).astype(float)))
         since.append(over_time.assign(**keys))
     whole = pd.concat(cells, ignore_index=True).astype({"cohort": int, "time": int})
-    return {PROFILE.name: whole, PERSISTENCE.name: pd.concat(since, ignore_index=True)}
+    return {kinds.PROFILE.name: whole, kinds.PERSISTENCE.name: pd.concat(since, ignore_index=True)}
 
 
 def _cells(panel: Panel) -> pd.DataFrame:

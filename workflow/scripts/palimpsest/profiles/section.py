@@ -16,7 +16,7 @@ from palimpsest.errors import nearest
 from palimpsest.profiles import dilution, kinds, panel_files
 from palimpsest.profiles.interventions import INTERVENTIONS, STREAM, stream_without
 from palimpsest.regimes import OnePass
-from palimpsest.requests import WEIGHTS, Runs, Unfinished
+from palimpsest.requests import WEIGHTS, Runs, Unfinished, paths_of
 from palimpsest.section import Section, queries_of
 
 OF_MODEL = (kinds.PROFILE, kinds.PERSISTENCE, kinds.POOLED_PROFILE, kinds.POOLED_PERSISTENCE)
@@ -83,28 +83,14 @@ def unfinished(settings: Settings) -> Iterator[Unfinished]:
 def outputs(settings: Settings) -> Iterator[str]:
     """Tables for every model and language, and for every panel of the user."""
     block = settings.block("profiles")
-    for runs in streams(settings):
-        for kind in OF_MODEL:
-            yield from runs.paths(kind.path)
-    for runs in exact(settings):
-        for kind in OF_RETRAINING:
-            yield from runs.paths(kind.path)
-        if block["notions"] is not None:
-            for pattern in (*(kind.path for kind in OF_FINAL_MODEL), FINAL_MODEL_MANIFEST):
-                yield from runs.paths(pattern)
-            yield from runs.paths(kinds.NOTIONS.path)
+    yield from paths_of(streams(settings), *(kind.path for kind in OF_MODEL))
+    yield from paths_of(exact(settings), *(kind.path for kind in OF_RETRAINING))
+    if block["notions"] is not None:
+        of_models = (kind.path for kind in (*OF_FINAL_MODEL, kinds.NOTIONS))
+        yield from paths_of(exact(settings), *of_models, FINAL_MODEL_MANIFEST)
     if len(block["models"]) > 1:
-        for runs in streams(settings):
-            if runs.model == block["models"][0]:
-                yield from runs.paths(kinds.PROFILE_CORRELATION.path)
-    # The tables of a language hold all sizes and both variants.
-    of_dilution = [
-        path
-        for kind in OF_DILUTION
-        for runs in dilution.streams(settings)
-        for path in runs.paths(kind.path)
-    ]
-    yield from dict.fromkeys(of_dilution)
+        yield from paths_of(streams(settings), kinds.PROFILE_CORRELATION.path)
+    yield from paths_of(dilution.streams(settings), *(kind.path for kind in OF_DILUTION))
     for name in block["panels"]:
         for kind in (kinds.PANEL_PROFILE, kinds.PANEL_PERSISTENCE):
             yield kind.path.format(language=name)

@@ -7,22 +7,15 @@ after the treatment, persistent later, and residual at the end of training.
 import numpy as np
 import pandas as pd
 
-from palimpsest.profiles.kinds import (
-    AFTER,
-    BEFORE,
-    DIFFERENCE_IN_DIFFERENCES,
-    LOG_LIKELIHOOD,
-    PLACEBO,
-    TRAINED,
-)
+from palimpsest.profiles import kinds
 from palimpsest.statistics import is_constant, rank_association
 
 
 def estimates(
-    profile: pd.DataFrame, strings: str = TRAINED, outcome: str = LOG_LIKELIHOOD
+    profile: pd.DataFrame, strings: str = kinds.TRAINED, outcome: str = kinds.LOG_LIKELIHOOD
 ) -> pd.DataFrame:
     return profile[
-        (profile["estimator"] == DIFFERENCE_IN_DIFFERENCES)
+        (profile["estimator"] == kinds.DIFFERENCE_IN_DIFFERENCES)
         & (profile["strings"] == strings)
         & (profile["outcome"] == outcome)
     ]
@@ -59,7 +52,9 @@ def with_side(cells: pd.DataFrame) -> pd.DataFrame:
     In the base period, the estimate is 0 by definition.
     """
     tested = cells.dropna(subset=["std_error"])
-    return tested.assign(cells=np.where(tested["time"] < tested["cohort"], BEFORE, AFTER))
+    return tested.assign(
+        cells=np.where(tested["time"] < tested["cohort"], kinds.BEFORE, kinds.AFTER)
+    )
 
 
 def by_size(cells: pd.DataFrame) -> list[str]:
@@ -122,5 +117,5 @@ def correlation_with_truth(rows: pd.DataFrame) -> pd.Series:
 
 def placebo_effect(profile: pd.DataFrame) -> pd.DataFrame:
     """By seed and model: the mean estimate of placebos after their random times."""
-    found = after(estimates(profile, PLACEBO))
+    found = after(estimates(profile, kinds.PLACEBO))
     return found.groupby(["seed", "model"])["estimate"].mean().unstack()

@@ -20,15 +20,8 @@ import pandas as pd
 from palimpsest import traces
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.making import makes, reads
+from palimpsest.profiles import kinds
 from palimpsest.profiles.interventions import replaced_cohort
-from palimpsest.profiles.kinds import (
-    ESTIMATOR_ERRORS,
-    EXACT_PROFILE,
-    PROFILE,
-    SPECIFIC,
-    TOTAL,
-    TRAINED,
-)
 from palimpsest.profiles.measured import OUTCOMES, cohorts_in
 from palimpsest.profiles.panel import NEVER
 from palimpsest.profiles.summaries import with_side
@@ -37,13 +30,13 @@ from palimpsest.traces import Trace
 CELL = ["seed", "outcome", "cohort", "time"]
 
 
-@reads(profile=PROFILE, traces=[traces.read], datasets=STRINGS, without=[traces.read])
-@makes(EXACT_PROFILE, ESTIMATOR_ERRORS)
+@reads(profile=kinds.PROFILE, traces=[traces.read], datasets=STRINGS, without=[traces.read])
+@makes(kinds.EXACT_PROFILE, kinds.ESTIMATOR_ERRORS)
 def compared_with_retraining(
     profile: pd.DataFrame, traces: Iterable[Trace], datasets: pd.DataFrame, without: Iterable[Trace]
 ) -> dict[str, pd.DataFrame]:
     compared = beside_truth(profile, traces, datasets, without)
-    return {EXACT_PROFILE.name: compared, ESTIMATOR_ERRORS.name: errors(compared)}
+    return {kinds.EXACT_PROFILE.name: compared, kinds.ESTIMATOR_ERRORS.name: errors(compared)}
 
 
 def beside_truth(
@@ -66,9 +59,9 @@ def beside_truth(
     found = [
         effects(by_seed[trace.run["seed"]], cohorts[trace.run["seed"]], trace) for trace in without
     ]
-    trained = profile[profile["strings"] == TRAINED]
+    trained = profile[profile["strings"] == kinds.TRAINED]
     compared = trained.merge(pd.concat(found), on=CELL, validate="many_to_one")
-    return compared[EXACT_PROFILE.names]
+    return compared[kinds.EXACT_PROFILE.names]
 
 
 def effects(stream: Trace, cohorts: np.ndarray, without: Trace) -> pd.DataFrame:
@@ -122,8 +115,8 @@ def changes(names: np.ndarray, stream: Trace, without: Trace) -> dict[str, np.nd
 
 def errors(compared: pd.DataFrame) -> pd.DataFrame:
     tested = with_side(compared)
-    both = [against(tested, truth) for truth in (TOTAL, SPECIFIC)]
-    return pd.concat(both, ignore_index=True)[ESTIMATOR_ERRORS.names]
+    both = [against(tested, truth) for truth in (kinds.TOTAL, kinds.SPECIFIC)]
+    return pd.concat(both, ignore_index=True)[kinds.ESTIMATOR_ERRORS.names]
 
 
 def against(tested: pd.DataFrame, truth: str) -> pd.DataFrame:

@@ -1,9 +1,11 @@
-"""Counts of n-grams as embeddings: the baseline that needs no model."""
+"""Vectors of length 1, and counts of n-grams as embeddings: the baseline that needs no model."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+
+from palimpsest.errors import UserError
 
 LONGEST = 3  # symbols, or words of a text, in a row
 
@@ -21,7 +23,7 @@ def ngram_vectors(strings: Sequence[Sequence[str]], longest: int = LONGEST) -> n
     vectors = np.zeros((len(counts), len(place)))
     for row, found in zip(vectors, counts, strict=True):
         row[[place[ngram] for ngram in found]] = list(found.values())
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return of_length_one(vectors)
 
 
 def _counts(string: Sequence[str], longest: int) -> Counter:
@@ -31,3 +33,23 @@ def _counts(string: Sequence[str], longest: int) -> Counter:
         for n in range(1, longest + 1)
         for start in range(len(symbols) - n + 1)
     )
+
+
+def of_length_one(
+    vectors: np.ndarray,
+    name: Callable[[int], str] = "embeddings: that of string {}".format,
+    remedy: str = "lower the learning rate of the model, and train it again",
+) -> np.ndarray:
+    """The vectors float[n, D], each divided by its length.
+
+    `name` gives the name of a row in the message, and `remedy` the end of the message.
+
+    Raises `UserError` if a vector is 0 or not finite.
+    """
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    wrong = ~(np.isfinite(lengths) & (lengths > 0))
+    if wrong.any():
+        raise UserError(
+            f"{name(int(np.argmax(wrong)))} is 0 or not finite, so it has no direction; {remedy}"
+        )
+    return vectors / lengths
