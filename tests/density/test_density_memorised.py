@@ -12,17 +12,13 @@ from palimpsest.density.associations import spearman_given
 from palimpsest.density.kinds import GAUSSIAN, HIDDEN, MEMORISED, NGRAMS, TRAINED, UNSEEN
 from palimpsest.density.leakage_tables import Results
 from palimpsest.density.memorised import cut_late, memorised_table
+from palimpsest.memorisation.all_measures import Thresholds
 from palimpsest.statistics import rank_association
 from palimpsest.traces import Trace
 
 N_TRAINED, N_UNSEEN, EPOCHS = 30, 20, np.array([0, 5, 10, 50])
 LATEST = 1000
-RULE = {
-    "stand_in_gap": 0.5,
-    "start": "after_last_miss",
-    "loss_threshold": 0.2,
-    "accuracy_threshold": 0.9,
-}
+RULE = Thresholds("after_last_miss", 0.2, 0.9, stand_in_gap=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +94,7 @@ def support(run, names, embedding, bandwidth, column) -> pd.Series:
 
 def test_support_and_start_by_hand(run, starts, tmp_path):
     """Strings with one copy and a threshold; those that are never memorised are the latest."""
-    table = memorised_table(run, starts, **RULE)
+    table = memorised_table(run, starts, RULE)
     tables.write(tmp_path / "table.parquet", table, MEMORISED)
     once = run.strings.loc[run.strings["count"] == 1, "string_id"]
     known = starts["string_id"].isin(once) & starts["threshold_at_optimum"].notna()
@@ -127,13 +123,13 @@ def test_strings_that_do_not_count_change_nothing(run, starts, what):
         left_out = starts["threshold_at_optimum"].isna()
     assert starts.loc[left_out, "start"].isna().any()
     changed = starts.assign(start=starts["start"].mask(left_out, 5.0))
-    first, second = (memorised_table(run, some, **RULE) for some in (starts, changed))
+    first, second = (memorised_table(run, some, RULE) for some in (starts, changed))
     pd.testing.assert_frame_equal(first, second)
 
 
 def test_unseen_strings_are_measured_in_the_same_way(run, starts):
     """By their loss: three start early, four at the end, and the others never."""
-    table = memorised_table(run, starts, **RULE)
+    table = memorised_table(run, starts, RULE)
     unseen = table[(table["strings"] == UNSEEN) & (table["measure"] == "recollection")]
     assert len(unseen) == 4
     names = run.strings["string_id"].iloc[N_TRAINED:]
@@ -148,7 +144,7 @@ def test_unseen_strings_are_measured_in_the_same_way(run, starts):
 def test_what_is_never_memorised_has_no_correlation(run, starts):
     """Nothing varies, so there is nothing to say; the share says why."""
     never = starts.assign(start=np.nan)
-    table = memorised_table(run, never, **RULE)
+    table = memorised_table(run, never, RULE)
     trained = table[table["strings"] == TRAINED]
     assert (trained["never"] == 1).all()
     assert trained[["correlation", "given_log_prob"]].isna().all(axis=None)
@@ -162,19 +158,19 @@ def test_dense_strings_that_start_early_have_a_negative_correlation(run, starts)
         start=lambda table: table["string_id"].map(rank).astype(float), threshold_at_optimum=0.3
     )
     density = run.density.assign(log_density_others=-run.density["string_id"].map(rank))
-    table = memorised_table(replace(run, density=density), decided, **RULE)
+    table = memorised_table(replace(run, density=density), decided, RULE)
     trained = table[table["strings"] == TRAINED]
     np.testing.assert_allclose(trained[["correlation", "given_log_prob"]], -1)
 
 
 def test_equal_shares_are_late_in_both_kinds(run, starts):
     """The comparable association is that of starts with the latest ones as never."""
-    table = memorised_table(run, starts, **RULE)
+    table = memorised_table(run, starts, RULE)
     both = table[table["measure"] == "bayes"]
     shares = both.groupby("strings")[["never", "never_or_late"]].first()
     assert (shares["never_or_late"] >= shares["never"]).all()
     assert shares.loc[shares["never"].idxmax()].nunique() == 1
-    alone = memorised_table(run, starts[starts["measure"] == "contextual"], **RULE)
+    alone = memorised_table(run, starts[starts["measure"] == "contextual"], RULE)
     unpaired = alone[alone["measure"] == "recollection"]
     assert len(unpaired)
     assert unpaired["comparable"].isna().all()

@@ -29,6 +29,7 @@ from palimpsest.density.memorised import memorised_table
 from palimpsest.density.sizes import Approximation
 from palimpsest.density.truth import truth_table
 from palimpsest.errors import UserError
+from palimpsest.memorisation.all_measures import Thresholds
 from palimpsest.traces import Trace
 
 CORPUS = read_corpus(ROOT / "config/languages/L6.pcfg")
@@ -405,9 +406,8 @@ def test_the_start_of_memorisation_by_support(ordinary):
         }
     )
     density = strings["string_id"].map(-rank).fillna(0.0)
-    rule = {"stand_in_gap": 0.5, "start": "after_last_miss"}
-    thresholds = {"loss_threshold": 0.2, "accuracy_threshold": 0.95}
-    found = memorised_table(with_density(ordinary, density), starts, **rule, **thresholds)
+    thresholds = Thresholds("after_last_miss", 0.2, 0.95, stand_in_gap=0.5)
+    found = memorised_table(with_density(ordinary, density), starts, thresholds)
     own = found[(found["measure"] == "contextual") & (found["strings"] == "trained")]
     late = rank.drop(rank.index[3]).where(rank < 10, 99)
     assert own["n_strings"].eq(len(once) - 1).all()

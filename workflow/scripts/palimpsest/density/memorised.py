@@ -14,6 +14,7 @@ from palimpsest.density.associations import beyond_rank, spearman, spearman_give
 from palimpsest.density.kinds import MEMORISED, OF_SETTING, TRAINED, UNSEEN
 from palimpsest.density.leakage_tables import RESULTS, Results, results_of
 from palimpsest.making import makes, reads
+from palimpsest.memorisation.all_measures import Thresholds
 from palimpsest.memorisation.kinds import STARTS
 from palimpsest.memorisation.runs import epoch_of, measured_unseen
 from palimpsest.statistics import rank_association
@@ -32,26 +33,21 @@ def memorised(
     starts: pd.DataFrame,
     **thresholds,
 ) -> pd.DataFrame:
+    """The table `memorised` of all seeds; `thresholds` are the values of `Thresholds` by name."""
     of_seeds = dict(list(starts.groupby("seed")))
     runs = results_of(datasets, traces, density, neighbours)
-    parts = [memorised_table(run, of_seeds[run.seed], **thresholds) for run in runs]
+    chosen = Thresholds(**thresholds)
+    parts = [memorised_table(run, of_seeds[run.seed], chosen) for run in runs]
     return pd.concat(parts, ignore_index=True)
 
 
-def memorised_table(run: Results, starts: pd.DataFrame, **thresholds) -> pd.DataFrame:
-    """The table `memorised` of one run.
-
-    Parameters
-    ----------
-    run : a run and the densities of its training strings
-    starts : the run's rows of a table `starts`
-    thresholds : as `palimpsest.memorisation.runs.measured_unseen` takes them
-    """
+def memorised_table(run: Results, starts: pd.DataFrame, thresholds: Thresholds) -> pd.DataFrame:
+    """The table `memorised` of one run; `starts` are the run's rows of a table `starts`."""
     once = run.strings.loc[run.strings["count"] == 1, "string_id"]
     log_prob = run.strings.set_index("string_id")["log_prob"]
     # A string without a threshold is unknown, which differs from never memorised.
     trained = starts[starts["string_id"].isin(once) & starts["threshold_at_optimum"].notna()]
-    found = {TRAINED: by_measure(trained), UNSEEN: by_measure(starts_of_unseen(run, **thresholds))}
+    found = {TRAINED: by_measure(trained), UNSEEN: by_measure(starts_of_unseen(run, thresholds))}
     columns = {TRAINED: "log_density_others", UNSEEN: "log_density"}
     rows = []
     for strings, column in columns.items():
@@ -102,10 +98,10 @@ def cut_late(start: pd.Series, never: float) -> pd.Series:
     return start.mask(start >= cut, np.inf)
 
 
-def starts_of_unseen(run: Results, **thresholds) -> pd.DataFrame:
+def starts_of_unseen(run: Results, thresholds: Thresholds) -> pd.DataFrame:
     """When strings that were never trained on cross the threshold of each measure."""
     names = run.strings.loc[candidates(run.strings), "string_id"].to_numpy()
-    measured = measured_unseen(run.trace, run.strings, **thresholds)
+    measured = measured_unseen(run.trace, run.strings, thresholds)
     parts = [
         pd.DataFrame(
             {

@@ -11,6 +11,7 @@ from palimpsest.errors import UserError
 from palimpsest.information.interventions import FRESH, REPEATED
 from palimpsest.information.kinds import EPOCHS, LAYERS
 from palimpsest.making import makes, reads
+from palimpsest.memorisation.all_measures import Thresholds
 from palimpsest.memorisation.measures import Memorisation, Start
 from palimpsest.memorisation.runs import (
     measured_strings,
@@ -23,8 +24,7 @@ from palimpsest.memorisation.runs import (
 from palimpsest.traces import Trace
 
 BY_STAND_INS = ("contextual", "same-frequency")
-# Thresholds of recollection, which the contextual measure does not need
-UNUSED = {"loss_threshold": 0.2, "accuracy_threshold": 0.95}
+UNUSED = 0.2, 0.95  # thresholds of recollection, which the contextual measure does not need
 CLEARLY = 0.25
 NEIGHBOURS, BEYOND = "the epochs before and after", "beyond"
 
@@ -94,8 +94,9 @@ def contextual(
     """
     train = strings[strings["count"] > 0]
     losses = {"same-frequency": stand_in_losses(trace, strings, train, stand_in_gap)[1]}
-    trained = measured_strings(restrict(trace, train), train, losses, start, **UNUSED)
-    unseen = measured_unseen(trace, strings, stand_in_gap, start, **UNUSED)
+    thresholds = Thresholds(start, *UNUSED, stand_in_gap)
+    trained = measured_strings(restrict(trace, train), train, losses, thresholds)
+    unseen = measured_unseen(trace, strings, thresholds)
     return trained[BY_STAND_INS], unseen[BY_STAND_INS]
 
 

@@ -1,7 +1,10 @@
 """All measures: the paper's, and those of the folder `more_measures`."""
 
+from typing import NamedTuple
+
 import numpy as np
 
+from palimpsest.memorisation.approximation import GAP
 from palimpsest.memorisation.measures import (
     DESCRIPTIONS,
     Memorisation,
@@ -21,14 +24,29 @@ COMPARED = {
 ALL_DESCRIPTIONS = (*DESCRIPTIONS, *(measure.description for measure in MORE))
 
 
+class Thresholds(NamedTuple):
+    """What decides that a string is memorised: keys of the block `memorisation`.
+
+    Parameters
+    ----------
+    start : "after_last_miss" or "first_crossing"
+    loss_threshold : nats per token; recollection means a loss below this
+    accuracy_threshold : share of right tokens; recollection by accuracy means above this
+    stand_in_gap : nats; see `palimpsest.memorisation.stand_ins`
+    """
+
+    start: Start
+    loss_threshold: float
+    accuracy_threshold: float
+    stand_in_gap: float = GAP
+
+
 def every_measure(
     loss: np.ndarray,
     wrong: np.ndarray,
     optimal_loss: np.ndarray,
     loss_without: dict[str, np.ndarray],
-    start: Start,
-    loss_threshold: float,
-    accuracy_threshold: float,
+    thresholds: Thresholds,
 ) -> dict[tuple[str, str], Memorisation]:
     """Every measure of the same strings, by (measure, evidence), the names in the tables.
 
@@ -39,13 +57,11 @@ def every_measure(
     optimal_loss : float[strings], nats per token
     loss_without : dict of evidence -> float[epochs, strings], nats per token
         The evidence is the source of the loss without a string: same-frequency or retraining.
-    start : "after_last_miss" or "first_crossing"
-    loss_threshold : float, nats per token
-    accuracy_threshold : float, share of right tokens above which a string is recollected
     """
+    start, below, above, _ = thresholds
     return {
-        ("recollection", "constant"): recollection(loss, loss_threshold, start),
-        ("recollection_accuracy", "constant"): recollection(wrong, 1 - accuracy_threshold, start),
+        ("recollection", "constant"): recollection(loss, below, start),
+        ("recollection_accuracy", "constant"): recollection(wrong, 1 - above, start),
         **measures_by_string(loss, optimal_loss, loss_without, start),
     }
 

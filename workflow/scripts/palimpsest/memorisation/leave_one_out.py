@@ -26,9 +26,9 @@ from palimpsest.memorisation.all_measures import COMPARED, measures_by_string
 from palimpsest.memorisation.approximation import GAP
 from palimpsest.memorisation.measures import Memorisation, Start, lemma_assumption_broken
 from palimpsest.memorisation.runs import (
-    check_same_run,
     epoch_of,
     learning_table,
+    paired,
     restrict,
     run_name,
     stand_in_losses,
@@ -87,13 +87,11 @@ def leave_one_out_tables(
 
     Raises `UserError` if a run without some string is missing, or if the runs do not fit together.
     """
-    if len(traces) != len(datasets):
-        raise UserError(f"{len(traces)} traces and {len(datasets)} datasets: give one per trace")
     again = again or [()] * len(traces)
     rows = pd.concat(
         [
-            string_rows(*one, start, stand_in_gap)
-            for one in zip(traces, datasets, left_out, again, strict=True)
+            string_rows(*run, *others, start, stand_in_gap)
+            for run, *others in zip(paired(traces, datasets), left_out, again, strict=True)
         ],
         ignore_index=True,
     )
@@ -128,7 +126,6 @@ def string_rows(
     stand_in_gap: float,
 ) -> pd.DataFrame:
     """The table `leave_one_out` of one seed, without its counterpart."""
-    check_same_run(trace, strings)
     train = strings_left_out(trace, strings, left_out)
     exact = compared(trace, strings, train, left_out)
     stand_in = stand_in_losses(trace, strings, train, stand_in_gap)[1]

@@ -1,6 +1,6 @@
 """The tables starts, scores, dataset, learning and averages, from traces and datasets of runs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from palimpsest.datasets.choices import candidates
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
-from palimpsest.memorisation.all_measures import every_measure, measures_by_string
+from palimpsest.memorisation.all_measures import Thresholds, every_measure, measures_by_string
 from palimpsest.memorisation.approximation import GAP, StandIns, loss_of_others, stand_ins
 from palimpsest.memorisation.joins import PERFECT, UNSEEN
 from palimpsest.memorisation.kinds import AVERAGES, DATASET, LEARNING, SCORES, STARTS
@@ -43,22 +43,15 @@ def memorisation_tables(
     ----------
     traces : one per seed
     datasets : tables `strings`, in the order of the traces
-    start : "after_last_miss" or "first_crossing"
-    loss_threshold : float, nats per token; recollection means a loss below this
-    accuracy_threshold : float, share of right tokens; recollection by accuracy means above this
-    stand_in_gap : float, nats; see `palimpsest.memorisation.stand_ins`
+    others : see `palimpsest.memorisation.all_measures.Thresholds`
 
     Raises `UserError` if a trace and its dataset belong to different runs, or if no unseen string
     can stand in.
 
     Source: sections 3 and 4; counterfactual and contextual memorisation by section 3.3.
     """
-    if len(traces) != len(datasets):
-        raise UserError(f"{len(traces)} traces and {len(datasets)} datasets: give one per trace")
-    parts = [
-        run_tables(trace, strings, start, loss_threshold, accuracy_threshold, stand_in_gap)
-        for trace, strings in zip(traces, datasets, strict=True)
-    ]
+    thresholds = Thresholds(start, loss_threshold, accuracy_threshold, stand_in_gap)
+    parts = [run_tables(*run, thresholds) for run in paired(traces, datasets)]
     stacked = {
         kind: pd.concat([part[kind] for part in parts], ignore_index=True) for kind in parts[0]
     }
@@ -82,26 +75,15 @@ def averages(dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
 
 
 def run_tables(
-    trace: Trace,
-    strings: pd.DataFrame,
-    start: Start,
-    loss_threshold: float,
-    accuracy_threshold: float,
-    stand_in_gap: float,
+    trace: Trace, strings: pd.DataFrame, thresholds: Thresholds
 ) -> dict[str, pd.DataFrame]:
-    check_same_run(trace, strings)
-    rule = {
-        "start": start,
-        "loss_threshold": loss_threshold,
-        "accuracy_threshold": accuracy_threshold,
-    }
     train = strings[strings["count"] > 0]
     trained = restrict(trace, train)
-    proxies, proxy_loss = stand_in_losses(trace, strings, train, stand_in_gap)
+    proxies, proxy_loss = stand_in_losses(trace, strings, train, thresholds.stand_in_gap)
     loss_without = {"same-frequency": proxy_loss}
-    measured = measured_strings(trained, train, loss_without, **rule)
-    unseen = measured_unseen(trace, strings, stand_in_gap, **rule)
-    perfect = of_perfect_learner(train, proxies, start, loss_threshold)
+    measured = measured_strings(trained, train, loss_without, thresholds)
+    unseen = measured_unseen(trace, strings, thresholds)
+    perfect = of_perfect_learner(train, proxies, thresholds)
     learning = learning_table(trace, strings)
     optimum = int(np.searchsorted(trace.epochs, learning["optimal_epoch"].iloc[0]))
     broken = lemma_assumption_broken(trained.loss, proxy_loss)[1]
@@ -138,29 +120,15 @@ def measured_strings(
     trace: Trace,
     strings: pd.DataFrame,
     loss_without: dict[str, np.ndarray],
-    start: Start,
-    loss_threshold: float,
-    accuracy_threshold: float,
+    thresholds: Thresholds,
 ) -> dict[tuple[str, str], Memorisation]:
     """Every measure of a trace's strings; `strings` has the same strings in the same order."""
-    return every_measure(
-        trace.loss,
-        1 - trace.accuracy,
-        strings["optimal_loss"].to_numpy(),
-        loss_without,
-        start,
-        loss_threshold,
-        accuracy_threshold,
-    )
+    optimal = strings["optimal_loss"].to_numpy()
+    return every_measure(trace.loss, 1 - trace.accuracy, optimal, loss_without, thresholds)
 
 
 def measured_unseen(
-    trace: Trace,
-    strings: pd.DataFrame,
-    stand_in_gap: float,
-    start: Start,
-    loss_threshold: float,
-    accuracy_threshold: float,
+    trace: Trace, strings: pd.DataFrame, thresholds: Thresholds
 ) -> dict[tuple[str, str], Memorisation]:
     """The unseen strings under every measure and evidence, as if they were training strings.
 
@@ -173,11 +141,9 @@ def measured_unseen(
     without = {}
     if len(unseen) > 1:
         optimal, n_tokens = unseen["optimal_loss"].to_numpy(), never_trained.n_tokens
-        others = loss_of_others(never_trained.loss, optimal, n_tokens, stand_in_gap)
+        others = loss_of_others(never_trained.loss, optimal, n_tokens, thresholds.stand_in_gap)
         without["same-frequency"] = others
-    return measured_strings(
-        never_trained, unseen, without, start, loss_threshold, accuracy_threshold
-    )
+    return measured_strings(never_trained, unseen, without, thresholds)
 
 
 def false_alarms(
@@ -215,7 +181,7 @@ def stand_ins_at_optimum(
 
 
 def of_perfect_learner(
-    train: pd.DataFrame, proxies: StandIns, start: Start, loss_threshold: float
+    train: pd.DataFrame, proxies: StandIns, thresholds: Thresholds
 ) -> dict[tuple[str, str], dict[str, float]]:
     """Columns of `dataset` about a model that knows the language and nothing else.
 
@@ -223,10 +189,10 @@ def of_perfect_learner(
     a measure that calls its strings memorised measures something else. Accuracy is left out: the
     Bayes-optimal loss does not decide it.
     """
-    loss = train["optimal_loss"].to_numpy()[None]
+    loss, start = train["optimal_loss"].to_numpy()[None], thresholds.start
     without = {"same-frequency": proxies.loss(proxies.optimal_unseen[None])}
     measured = {
-        ("recollection", "constant"): recollection(loss, loss_threshold, start),
+        ("recollection", "constant"): recollection(loss, thresholds.loss_threshold, start),
         **measures_by_string(loss, loss[0], without, start),
     }
     count = train["count"].to_numpy()
@@ -403,6 +369,17 @@ def restrict(trace: Trace, strings: pd.DataFrame) -> Trace:
         n_correct=trace.n_correct[:, chosen],
         rank_sum=trace.rank_sum[:, chosen],
     )
+
+
+def paired(
+    traces: Sequence[Trace], datasets: Sequence[pd.DataFrame]
+) -> Iterator[tuple[Trace, pd.DataFrame]]:
+    """Yield each run's trace and its dataset; `UserError` unless they are of the same runs."""
+    if len(traces) != len(datasets):
+        raise UserError(f"{len(traces)} traces and {len(datasets)} datasets: give one per trace")
+    for trace, strings in zip(traces, datasets, strict=True):
+        check_same_run(trace, strings)
+        yield trace, strings
 
 
 def check_same_run(trace: Trace, strings: pd.DataFrame) -> None:

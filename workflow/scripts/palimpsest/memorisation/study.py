@@ -14,8 +14,9 @@ from palimpsest.configuration.checks import (
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import GRID, Settings
 from palimpsest.lazy_import import lazy_import, named
+from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.requests import Runs, paths_of
-from palimpsest.tables.kinds import Kind
+from palimpsest.tables.kinds import Column, Kind
 
 pd = lazy_import("pandas")
 
@@ -27,6 +28,10 @@ SIZE_KEY = {
     "minimum": 1,
     "maximum": 1000000,
 }
+
+
+def kind_of_study(name: str, rows: str, columns: tuple[Column, ...]) -> Kind:
+    return Kind(name, rows, fill(STUDY_TABLE, study=name), columns)
 
 
 class Study:
@@ -46,6 +51,7 @@ class Study:
     text: str  # for the report: the subject of the study; true for any content of the tables
     makes: tuple[Kind, ...] = ()  # tables, one per model, that only this study needs
     keys: ClassVar[Mapping[str, dict]] = {"size": SIZE_KEY}
+    files: ClassVar[Mapping[str, str]] = {}  # patterns of more files of the runs, by input
     uses: tuple[str, ...] = ()  # other studies from whose runs the table is made
 
     def block(self, settings: Settings) -> dict | None:
@@ -92,7 +98,8 @@ class Study:
 
     def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
         runs = self.runs(settings, language)
-        return {name: paths_of(runs, kind.path) for name, kind in self.table.reads.items()}
+        tables = {name: kind.path for name, kind in self.table.reads.items()}
+        return {name: paths_of(runs, path) for name, path in {**tables, **self.files}.items()}
 
     @property
     def table(self) -> Callable[..., pd.DataFrame]:

@@ -16,15 +16,15 @@ from palimpsest import traces
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
-from palimpsest.memorisation.all_measures import every_measure
+from palimpsest.memorisation.all_measures import Thresholds, every_measure
 from palimpsest.memorisation.approximation import GAP
 from palimpsest.memorisation.interventions import target_of, without_target
 from palimpsest.memorisation.kinds import AGREEMENT, TARGET_SCORES
 from palimpsest.memorisation.measures import Memorisation, Start, lemma_assumption_broken
 from palimpsest.memorisation.runs import (
-    check_same_run,
     epoch_of,
     learning_table,
+    paired,
     restrict,
     run_name,
     stand_in_losses,
@@ -93,19 +93,10 @@ class Targets:
         curves = {name: mean(getattr(self, name)) for name in self.CURVES}
         return Targets(self.run, self.epochs, keys.reset_index(drop=True), **curves)
 
-    def measured(
-        self, start: Start, loss_threshold: float, accuracy_threshold: float
-    ) -> dict[tuple[str, str], Memorisation]:
+    def measured(self, thresholds: Thresholds) -> dict[tuple[str, str], Memorisation]:
         """Every measure of the targets, by (measure, evidence)."""
-        return every_measure(
-            self.loss,
-            self.wrong,
-            self.keys["optimal_loss"].to_numpy(),
-            self.losses_without,
-            start,
-            loss_threshold,
-            accuracy_threshold,
-        )
+        optimal = self.keys["optimal_loss"].to_numpy()
+        return every_measure(self.loss, self.wrong, optimal, self.losses_without, thresholds)
 
     @property
     def losses_without(self) -> dict[str, np.ndarray]:
@@ -139,27 +130,16 @@ def target_tables(
     Raises `UserError` if the run without some target is missing, or if runs and datasets do not fit
     together.
     """
-    if len(with_traces) != len(with_datasets):
-        raise UserError(
-            f"{len(with_traces)} traces and {len(with_datasets)} datasets: give one per trace"
-        )
     without = {(trace.run["seed"], role_of(trace)): trace for trace in without_traces}
     targets = Targets.stack(
-        [
-            target_curves(trace, strings, without, stand_in_gap)
-            for trace, strings in zip(with_traces, with_datasets, strict=True)
-        ]
+        [target_curves(*run, without, stand_in_gap) for run in paired(with_traces, with_datasets)]
     )
-    rule = {
-        "start": start,
-        "loss_threshold": loss_threshold,
-        "accuracy_threshold": accuracy_threshold,
-    }
-    measured = targets.measured(**rule)
+    thresholds = Thresholds(start, loss_threshold, accuracy_threshold, stand_in_gap)
+    measured = targets.measured(thresholds)
     mean = targets.mean_over_seeds()
     return {
         "target_scores": pd.concat(
-            [score_rows(targets, measured), score_rows(mean, mean.measured(**rule))],
+            [score_rows(targets, measured), score_rows(mean, mean.measured(thresholds))],
             ignore_index=True,
         ),
         "agreement": agreement_rows(targets, measured),
@@ -169,7 +149,6 @@ def target_tables(
 def target_curves(
     trace: Trace, strings: pd.DataFrame, without: dict[tuple[int, str], Trace], stand_in_gap: float
 ) -> Targets:
-    check_same_run(trace, strings)
     seed, role = trace.run["seed"], role_of(trace)
     target = strings[(strings["role"] == role) & (strings["count"] > 0)]
     if len(target) != 1:

@@ -10,10 +10,8 @@ from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.joins import CURVE, beside_learning
 from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
-from palimpsest.memorisation.study import Study
+from palimpsest.memorisation.study import Study, kind_of_study
 from palimpsest.models import resolve
-from palimpsest.paths import STUDY_TABLE, fill
-from palimpsest.tables.kinds import Kind
 
 np = lazy_import("numpy")
 pd = lazy_import("pandas")
@@ -26,10 +24,9 @@ SHARES = ["below_distinct", "below_unseen"]
 OF_REFERENCE = "reference_"
 
 
-KIND = Kind(
+KIND = kind_of_study(
     "adapters",
     "One row per seed and model but the first, which is the reference.",
-    fill(STUDY_TABLE, study="adapters"),
     columns(
         """
         model language size seed variant reference equal_test_loss epoch train_loss_distinct
@@ -116,8 +113,6 @@ def when_learned(run: pd.DataFrame, loss: float) -> dict[str, float]:
 
 
 class Adapters(Study):
-    """Adapters against the training of all weights."""
-
     name = "adapters"
     order = 75
     title = "Adapters"

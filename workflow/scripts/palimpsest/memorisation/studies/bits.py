@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from palimpsest.configuration.settings import Settings
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.kinds import LEARNING, columns
 from palimpsest.memorisation.studies.training_size import SIZES_KEY
-from palimpsest.memorisation.study import Study, paths_of
-from palimpsest.paths import MANIFEST, STUDY_TABLE, TRACE, fill
-from palimpsest.tables.kinds import Kind
+from palimpsest.memorisation.study import Study, kind_of_study
+from palimpsest.paths import MANIFEST, TRACE
 
 pd = lazy_import("pandas")
 bits_module = lazy_import("palimpsest.memorisation.bits")
 read_manifests = lazy_import("palimpsest.manifests")
 
-KIND = Kind(
+KIND = kind_of_study(
     "bits",
     "One row per model, size, seed and epoch: bits that the model holds of strings beyond the "
     "language.",
-    fill(STUDY_TABLE, study="bits"),
     columns(
         """
         model language size seed variant epoch optimal_epoch parameters n_train n_unseen bits
@@ -65,8 +62,6 @@ def table(
 
 
 class Bits(Study):
-    """What a model holds of its training strings beyond the language, in bits."""
-
     name = "bits"
     order = 90
     title = "How many bits are memorised"
@@ -78,13 +73,8 @@ class Bits(Study):
         "knows the language, and negative for a model that has not learned it yet. Strings that "
         "the model was never trained on show what the difference is without memorisation."
     )
-
     keys: ClassVar = {"sizes": SIZES_KEY}
-
-    def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
-        runs = self.runs(settings, language)
-        paths = {"traces": paths_of(runs, TRACE), "manifests": paths_of(runs, MANIFEST)}
-        return {**super().inputs(settings, language), **paths}
+    files: ClassVar = {"traces": TRACE, "manifests": MANIFEST}
 
 
 STUDY = Bits()

@@ -12,20 +12,17 @@ from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.kinds import LEARNING, columns
 from palimpsest.memorisation.studies.training_size import SIZES_KEY
-from palimpsest.memorisation.study import Study, paths_of
-from palimpsest.paths import STUDY_TABLE, fill
+from palimpsest.memorisation.study import Study, kind_of_study
 from palimpsest.paths import TOKENS as TOKENS_PATH
 from palimpsest.requests import TOKENS, Runs
-from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
 by_rule = lazy_import("palimpsest.memorisation.bits_by_rule")
 
-KIND = Kind(
+KIND = kind_of_study(
     "bits_by_rule",
     "One row per model, size, seed, epoch and rule of the grammar: memorised bits of the symbols "
     "that the rule decides. The sum over all rows of a run and epoch is that of the table `bits`.",
-    fill(STUDY_TABLE, study="bits_by_rule"),
     columns(
         """
         model language size seed variant epoch optimal_epoch level nonterminal rule probability
@@ -75,8 +72,6 @@ def table(
 
 
 class BitsByRule(Study):
-    """Which rules of the grammar the memorised bits belong to."""
-
     name = "bits_by_rule"
     order = 95
     title = "Which choices are memorised"
@@ -89,8 +84,8 @@ class BitsByRule(Study):
         "ones at its top, and the frequent ones or the rare ones. Strings never trained on show "
         "the same without memorisation."
     )
-
     keys: ClassVar = {"sizes": SIZES_KEY}
+    files: ClassVar = {"tokens": TOKENS_PATH}
 
     def runs(self, settings: Settings, language: str) -> list[Runs]:
         """The runs on a language; each keeps the losses of its tokens."""
@@ -99,11 +94,8 @@ class BitsByRule(Study):
         ]
 
     def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
-        return {
-            **super().inputs(settings, language),
-            "tokens": paths_of(self.runs(settings, language), TOKENS_PATH),
-            "corpus": [settings.corpus_file(language)],
-        }
+        corpus = [settings.corpus_file(language)]
+        return {**super().inputs(settings, language), "corpus": corpus}
 
     def parameters(self, settings: Settings, language: str) -> dict:
         return {"predict_end": settings.config["datasets"]["predict_end"]}

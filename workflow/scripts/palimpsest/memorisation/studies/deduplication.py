@@ -7,16 +7,13 @@ from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.joins import AT_EPOCH, CURVE, DISTINCT, beside_learning
 from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
-from palimpsest.memorisation.study import Study
-from palimpsest.paths import STUDY_TABLE, fill
-from palimpsest.tables.kinds import Kind
+from palimpsest.memorisation.study import Study, kind_of_study
 
 pd = lazy_import("pandas")
 
-KIND = Kind(
+KIND = kind_of_study(
     "deduplication",
     "One row per model, seed, variant, measure and epoch.",
-    fill(STUDY_TABLE, study="deduplication"),
     columns("""
         model language size seed variant measure epoch coverage fraction_distinct weighted_distinct
         below_distinct depth_distinct below_unseen depth_unseen train_loss train_loss_distinct
@@ -52,8 +49,6 @@ def table(*, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
 
 
 class Deduplication(Study):
-    """Training sets with and without repeated strings."""
-
     name = "deduplication"
     order = 50
     title = "Removing repetitions"

@@ -11,10 +11,8 @@ from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.interventions import with_target, without_target
 from palimpsest.memorisation.kinds import AGREEMENT, TARGET_SCORES
-from palimpsest.memorisation.study import SIZE_KEY, Study
-from palimpsest.paths import STUDY_TABLE, fill
+from palimpsest.memorisation.study import SIZE_KEY, Study, kind_of_study
 from palimpsest.requests import Runs
-from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
 
@@ -24,11 +22,10 @@ TARGETS_KEY = {
     "minimum": 1,
     "maximum": 20,
 }
-KIND = Kind(
+KIND = kind_of_study(
     "disagreement",
     "One row per model, seed, target string, measure, evidence and epoch: the tables "
     "`target_scores`, stacked.",
-    fill(STUDY_TABLE, study="disagreement"),
     TARGET_SCORES.columns,
 )
 
@@ -44,8 +41,6 @@ def table(*, target_scores: pd.DataFrame) -> pd.DataFrame:
 
 
 class Disagreement(Study):
-    """The same strings under every measure, by exact retraining."""
-
     name = "disagreement"
     order = 10
     title = "One string, several verdicts"
@@ -57,7 +52,6 @@ class Disagreement(Study):
         "and not in the model."
     )
     makes = (TARGET_SCORES, AGREEMENT)
-
     keys: ClassVar = {"size": SIZE_KEY, "targets": TARGETS_KEY}
 
     def roles(self, settings: Settings) -> list[str]:

@@ -13,11 +13,9 @@ from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation import kinds
 from palimpsest.memorisation.kinds import APPROXIMATION, CHEAP_EVIDENCE, columns
-from palimpsest.memorisation.study import SIZE_KEY, Study
-from palimpsest.paths import STUDY_TABLE, fill
+from palimpsest.memorisation.study import SIZE_KEY, Study, kind_of_study
 from palimpsest.regimes import LeaveOneOut
 from palimpsest.requests import Runs
-from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
 leave_one_out_module = lazy_import("palimpsest.memorisation.leave_one_out")
@@ -40,11 +38,10 @@ REPLICATE_KEY = {
     "retraining agrees with itself is the ceiling by which approximations are judged.",
     "type": "boolean",
 }
-KIND = Kind(
+KIND = kind_of_study(
     "exact",
     "One row per model, seed, training string, measure, evidence and quantity: the "
     "approximation beside exact retraining.",
-    fill(STUDY_TABLE, study="exact"),
     columns(
         """
         model language size seed string_id count log_prob measure evidence quantity exact
@@ -82,8 +79,6 @@ def table(*, leave_one_out: pd.DataFrame, approximation: pd.DataFrame) -> pd.Dat
 
 
 class Exact(Study):
-    """Models retrained without a training string, and the approximations."""
-
     name = "exact"
     order = 20
     title = "Training without a string"
@@ -100,7 +95,6 @@ class Exact(Study):
         "weights, says how near another retraining comes."
     )
     makes = (kinds.LEAVE_ONE_OUT, APPROXIMATION)
-
     keys: ClassVar = {
         "size": SIZE_KEY,
         "seeds": SEEDS_KEY,

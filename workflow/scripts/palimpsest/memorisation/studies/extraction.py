@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 from palimpsest.configuration.settings import Settings
 from palimpsest.datasets.kinds import STRINGS
@@ -10,19 +11,17 @@ from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.kinds import LEARNING, columns
 from palimpsest.memorisation.studies.exact import STUDY as EXACT
-from palimpsest.memorisation.study import Study, paths_of
-from palimpsest.paths import STUDY_TABLE, TRACE, fill
+from palimpsest.memorisation.study import Study, kind_of_study
+from palimpsest.paths import TRACE
 from palimpsest.regimes import LeaveOneOut
-from palimpsest.requests import Runs
-from palimpsest.tables.kinds import Kind
+from palimpsest.requests import Runs, paths_of
 
 pd = lazy_import("pandas")
 extraction_module = lazy_import("palimpsest.memorisation.extraction")
 
-KIND = Kind(
+KIND = kind_of_study(
     "extraction",
     "One row per model, seed, moment, group of strings, source and number of samples.",
-    fill(STUDY_TABLE, study="extraction"),
     columns(
         """
         model language size seed variant moment epoch group source n_strings samples probability
@@ -62,8 +61,6 @@ def table(
 
 
 class Extraction(Study):
-    """The probability that a string is produced within k samples."""
-
     name = "extraction"
     order = 80
     title = "What recitation is worth"
@@ -80,13 +77,11 @@ class Extraction(Study):
         "exact probability of every string."
     )
     uses = ("exact",)
+    files: ClassVar = {"traces": TRACE}
 
     def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
-        paths = {
-            "traces": paths_of(self.runs(settings, language), TRACE),
-            "left_out": paths_of(self.left_out(settings, language), TRACE),
-        }
-        return {**super().inputs(settings, language), **paths}
+        left_out = paths_of(self.left_out(settings, language), TRACE)
+        return {**super().inputs(settings, language), "left_out": left_out}
 
     def left_out(self, settings: Settings, language: str) -> list[Runs]:
         """The leave-one-out that the study `exact` trains of this study's runs."""

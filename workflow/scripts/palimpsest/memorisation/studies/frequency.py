@@ -10,9 +10,7 @@ from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.joins import RUN, beside_learning, matched
 from palimpsest.memorisation.kinds import LEARNING, SCORES, STARTS, columns
-from palimpsest.memorisation.study import SIZE_KEY, Study
-from palimpsest.paths import STUDY_TABLE, fill
-from palimpsest.tables.kinds import Kind
+from palimpsest.memorisation.study import SIZE_KEY, Study, kind_of_study
 
 pd = lazy_import("pandas")
 
@@ -23,10 +21,9 @@ SHARE_KEY = {
     "exclusiveMinimum": 0,
     "maximum": 0.5,
 }
-KIND = Kind(
+KIND = kind_of_study(
     "frequency",
     "One row per model, seed, measure, group and epoch.",
-    fill(STUDY_TABLE, study="frequency"),
     columns(
         """
         model language size seed variant measure group epoch n_strings loss fraction_distinct
@@ -135,8 +132,6 @@ def _ends(run: pd.DataFrame, share: float) -> pd.DataFrame:
 
 
 class Frequency(Study):
-    """The most and the least frequent training strings."""
-
     name = "frequency"
     order = 40
     title = "Frequent and infrequent strings"
@@ -147,7 +142,6 @@ class Frequency(Study):
         "together. If frequency decided what is memorised, the most frequent strings would be far "
         "ahead of the least frequent ones under every measure."
     )
-
     keys: ClassVar = {"size": SIZE_KEY, "share": SHARE_KEY}
 
     def parameters(self, settings: Settings, language: str) -> dict:

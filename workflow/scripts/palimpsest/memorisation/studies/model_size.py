@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError, nearest
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.joins import CURVE, SCORES_OF_ALL, beside_learning
 from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
-from palimpsest.memorisation.study import Study, paths_of
+from palimpsest.memorisation.study import Study, kind_of_study
 from palimpsest.models import resolve
-from palimpsest.paths import MANIFEST, STUDY_TABLE, fill
-from palimpsest.tables.kinds import Kind
+from palimpsest.paths import MANIFEST
 
 pd = lazy_import("pandas")
 read_manifests = lazy_import("palimpsest.manifests")
 
-KIND = Kind(
+KIND = kind_of_study(
     "model_size",
     "One row per model, seed, measure and epoch.",
-    fill(STUDY_TABLE, study="model_size"),
     columns(
         """
         model language size seed variant family parameters measure epoch test_loss optimal_test_loss
@@ -66,8 +66,6 @@ def beside_sizes(
 
 
 class ModelSize(Study):
-    """Models of one family and several sizes."""
-
     name = "model_size"
     order = 70
     title = "Larger models"
@@ -77,10 +75,7 @@ class ModelSize(Study):
         "through training. It starts at the right, where the model knows nothing; it goes to the "
         "left as the model learns, and upwards as the model memorises."
     )
-
-    def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
-        manifests = paths_of(self.runs(settings, language), MANIFEST)
-        return {**super().inputs(settings, language), "manifests": manifests}
+    files: ClassVar = {"manifests": MANIFEST}
 
     def parameters(self, settings: Settings, language: str) -> dict:
         models = self.models(settings)

@@ -15,16 +15,13 @@ from palimpsest.memorisation.joins import (
     beside_learning,
 )
 from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
-from palimpsest.memorisation.study import Study
-from palimpsest.paths import STUDY_TABLE, fill
-from palimpsest.tables.kinds import Kind
+from palimpsest.memorisation.study import Study, kind_of_study
 
 pd = lazy_import("pandas")
 
-KIND = Kind(
+KIND = kind_of_study(
     "tradeoff",
     "One row per model, seed, measure and epoch, with the losses beside it.",
-    fill(STUDY_TABLE, study="tradeoff"),
     columns("""
         model language size seed variant measure epoch coverage fraction weighted fraction_distinct
         weighted_distinct below_distinct depth_distinct fraction_unseen weighted_unseen below_unseen
@@ -58,8 +55,6 @@ def table(
 
 
 class Tradeoff(Study):
-    """Memorisation of the training set against learning of the language."""
-
     name = "tradeoff"
     order = 30
     title = "Learning and memorising"

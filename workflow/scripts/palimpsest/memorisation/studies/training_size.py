@@ -8,9 +8,7 @@ from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.joins import CURVE, RUN, SCORES_OF_ALL, beside_learning, matched
 from palimpsest.memorisation.kinds import DATASET, LEARNING, STARTS, columns
-from palimpsest.memorisation.study import Study
-from palimpsest.paths import STUDY_TABLE, fill
-from palimpsest.tables.kinds import Kind
+from palimpsest.memorisation.study import Study, kind_of_study
 
 pd = lazy_import("pandas")
 
@@ -21,10 +19,9 @@ SIZES_KEY = {
     "uniqueItems": True,
     "items": {"type": "integer", "minimum": 1, "maximum": 1000000},
 }
-KIND = Kind(
+KIND = kind_of_study(
     "training_size",
     "One row per model, seed, size and measure, at the epoch of optimal learning.",
-    fill(STUDY_TABLE, study="training_size"),
     columns(
         """
         model language size seed variant measure optimal_epoch still_learning test_loss
@@ -86,8 +83,6 @@ def shared_thresholds(starts: pd.DataFrame) -> pd.DataFrame:
 
 
 class TrainingSize(Study):
-    """More training data of the same language."""
-
     name = "training_size"
     order = 60
     title = "More training data"
@@ -96,7 +91,6 @@ class TrainingSize(Study):
         "A larger sample of the language improves learning, but repeats the frequent strings more "
         "often. Each point is a model at its own epoch of optimal learning."
     )
-
     keys: ClassVar = {"sizes": SIZES_KEY}
 
 
