@@ -2,7 +2,7 @@
 
 from palimpsest import paths
 from palimpsest.tables.columns import SHARED
-from palimpsest.tables.kinds import Document, Kind
+from palimpsest.tables.kinds import Document, Kind, kinds_in
 
 columns = SHARED.extended("""
 text str: the terminals, separated by spaces
@@ -81,4 +81,4 @@ STRINGS = Kind(
 )
 
 LANGUAGE_SUMMARY = Document("language_summary", paths.LANGUAGE_SUMMARY)
-KINDS = (LANGUAGE_SAMPLE, TARGETS, GRAMMAR, DERIVATION_TREE, STRINGS)
+KINDS = kinds_in(globals())

@@ -6,7 +6,7 @@ kernel and a bandwidth, or an embedding with a number of neighbours.
 """
 
 from palimpsest.tables.columns import SHARED
-from palimpsest.tables.kinds import Kind
+from palimpsest.tables.kinds import Kind, kinds_in
 
 KERNELS = GAUSSIAN, EXPONENTIAL = ("gaussian", "exponential")
 HIDDEN, NGRAMS = "hidden", "ngrams"
@@ -291,23 +291,6 @@ TEXT_REGRESSIONS = Kind(
     f"{OF_TEXT}/regressions.parquet",
     columns(f"language regression outcome predictor embedding {REGRESSED}", language=NAME_OF_TEXT),
 )
-KINDS = (
-    EMBEDDINGS,
-    DENSITY,
-    NEIGHBOURS,
-    LEAKAGE,
-    SEPARATION,
-    RETRIEVAL,
-    LEFT_OUT,
-    REGRESSIONS,
-    DENSITY_BINS,
-    TRUTH,
-    MEMORISED,
-    SEGMENTS,
-    TEXT_EMBEDDINGS,
-    TEXT_DENSITY,
-    TEXT_BINS,
-    TEXT_REGRESSIONS,
-)
+KINDS = kinds_in(globals())
 # Of the runs of a factorial, made by one job
 OF_FACTORIAL = (LEAKAGE, SEPARATION, RETRIEVAL, DENSITY_BINS)

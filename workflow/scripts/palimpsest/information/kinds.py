@@ -7,7 +7,7 @@ is the last symbol of a string.
 """
 
 from palimpsest.tables.columns import SHARED
-from palimpsest.tables.kinds import Kind
+from palimpsest.tables.kinds import Kind, kinds_in
 
 POSITIONS = LAST, MEAN = ("last", "mean")
 # What a run is trained on: markers that agree with the answer, or permuted answers
@@ -153,4 +153,4 @@ EPOCHS = Kind(
 OF_MODEL = (ACTIVATIONS, ANSWERS, NORMS)
 OF_NEURONS = (NEURONS, PAIRS)
 COMPARED = (ANSWERS, NORMS, *OF_NEURONS)
-KINDS = (ACTIVATIONS, ANSWERS, NORMS, NEURONS, PAIRS, INFORMATION, LAYERS, EPOCHS)
+KINDS = kinds_in(globals())

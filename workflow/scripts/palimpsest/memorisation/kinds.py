@@ -1,7 +1,7 @@
 """Kinds of tables of memorisation; the kinds of the studies are in the files of the studies."""
 
 from palimpsest.tables.columns import SHARED
-from palimpsest.tables.kinds import Kind
+from palimpsest.tables.kinds import Kind, kinds_in
 
 FOLDER = "results/memorisation/{recipe}/{model}/{language}/n{size}"
 OF_VARIANT = FOLDER + "/{variant}"
@@ -246,15 +246,4 @@ APPROXIMATION = Kind(
         evidence=CHEAP_EVIDENCE,
     ),
 )
-
-KINDS = (
-    STARTS,
-    SCORES,
-    DATASET,
-    LEARNING,
-    AVERAGES,
-    TARGET_SCORES,
-    AGREEMENT,
-    LEAVE_ONE_OUT,
-    APPROXIMATION,
-)
+KINDS = kinds_in(globals())

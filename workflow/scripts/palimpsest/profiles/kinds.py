@@ -6,7 +6,7 @@ time g on.
 """
 
 from palimpsest.tables.columns import SHARED
-from palimpsest.tables.kinds import Kind
+from palimpsest.tables.kinds import Kind, kinds_in
 
 TRAINED, PLACEBO = "trained", "placebo"
 DIFFERENCE, DIFFERENCE_IN_DIFFERENCES = "difference", "difference_in_differences"
@@ -230,19 +230,4 @@ PANEL_PERSISTENCE = Kind(
     f"{OF_PANELS}/persistence.parquet",
     columns("panel since n_cohorts estimate std_error lower upper significant"),
 )
-KINDS = (
-    PROFILE,
-    PERSISTENCE,
-    POOLED_PROFILE,
-    POOLED_PERSISTENCE,
-    EXACT_PROFILE,
-    ESTIMATOR_ERRORS,
-    CONTINUATIONS,
-    INFLUENCES,
-    NOTIONS,
-    PROFILE_CORRELATION,
-    DILUTION,
-    DILUTION_EFFECTS,
-    PANEL_PROFILE,
-    PANEL_PERSISTENCE,
-)
+KINDS = kinds_in(globals())

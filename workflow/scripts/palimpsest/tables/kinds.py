@@ -7,6 +7,7 @@ share, and a section has its own. A kind lists names of columns.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from palimpsest.errors import nearest
@@ -128,6 +129,11 @@ class Kind:
     def schema(self) -> pa.Schema:
         fields = [pa.field(c.name, c.arrow_type, nullable=c.nullable) for c in self.columns]
         return pa.schema(fields, metadata={"palimpsest_table": self.name})
+
+
+def kinds_in(names: Mapping[str, object]) -> tuple[Kind, ...]:
+    """The kinds that a module declares, in order, from its `globals()`."""
+    return tuple(value for value in names.values() if isinstance(value, Kind))
 
 
 @dataclass(frozen=True)
