@@ -38,7 +38,7 @@ OPTIONS = {"size": SIZE, "epochs": N_EPOCHS, "tests": TESTS}
 RECIPE = Recipe(3e-3, epochs=N_EPOCHS, batch_size=4, checkpoint_every=0)
 WHERE, HOW = Where(None, (MLP,), (LAST,)), How(20, 3, 40)
 VALUES = {"layers": "all", "places": [MLP], "positions": [LAST], **asdict(HOW)}
-MADE_BY = "palimpsest.information.repeated:repeated_or_fresh"
+MADE_BY = "palimpsest.information.intervention_data:repeated_or_fresh"
 RULE = "after_last_miss"
 
 

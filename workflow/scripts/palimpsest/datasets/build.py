@@ -126,6 +126,7 @@ def tabulate(
     held_out: list[String] | None = None,
     learned: Corpus | None = None,
     roles: Mapping[String, str] | None = None,
+    cohorts: Mapping[String, int] | None = None,
 ) -> pd.DataFrame:
     """A table of kind `strings`, made from multisets of strings.
 
@@ -138,11 +139,12 @@ def tabulate(
     learned : the corpus of the training strings, whose probabilities are in the table; if None, the
         sampler's corpus
     roles : s0, s1, ... for the target strings
+    cohorts : the macro-batch, from 1, of each training string of a stream
 
     Raises `UserError` if a string has probability 0 in `learned`.
     """
     test = request.test() if test is None else test
-    held_out, roles = held_out or [], roles or {}
+    held_out, roles, cohorts = held_out or [], roles or {}, cohorts or {}
     strings = list(dict.fromkeys([*train, *test, *held_out, *request.unseen()]))
     n_strings = len(strings)
     sampler = request.sampler
@@ -161,7 +163,7 @@ def tabulate(
             "test_count": [test[s] for s in strings],
             "role": pd.array([roles.get(s) for s in strings], dtype="string"),
             "group": pd.array([None] * n_strings, dtype="string"),
-            "cohort": pd.array([None] * n_strings, dtype="Int64"),
+            "cohort": pd.array([cohorts.get(s) for s in strings], dtype="Int64"),
             "split": _splits(strings, train, test, held_out),
             "derivation_log_prob": [derivations.get(s, np.nan) for s in strings],
             "log_prob": learned.log_probability(strings),

@@ -71,6 +71,15 @@ class Sampler:
         purpose = "that differ from one another and from all others", f"lower {lower}"
         return self._first(draw, n, lambda seen, s: s not in seen and s not in but, *purpose)
 
+    def shuffled(self, n: int, lower: str) -> list[String]:
+        """`n` distinct strings in a random order; `lower` is as in `validation`.
+
+        Frequent strings are drawn early. Parts of the shuffled strings are random samples of one
+        distribution.
+        """
+        drawn = self.validation(n, set(), lower)
+        return [drawn[place] for place in np.random.default_rng(self.seed).permutation(n)]
+
     def permutation(self, n: int) -> np.ndarray:
         """A random order int[n], for drawing the groups to forget."""
         return np.random.default_rng(stream(self.seed, FORGET)).permutation(n)

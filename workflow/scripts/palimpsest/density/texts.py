@@ -90,7 +90,8 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
         if not NAME.fullmatch(text.name):
             yield Mistake(key, f"is not a name; allowed are {NAMES_ARE}")
         for role in ("corpus", "queries"):
-            yield from _file(f"{key}/{role}", getattr(text, role))
+            if wrong := user_files.wrong_path(getattr(text, role), user_files.TEXTS, "a text"):
+                yield Mistake(f"{key}/{role}", wrong)
         formats = {user_files.format_of(path) for path in (text.corpus, text.queries)}
         if text.field != FIELD and formats == {user_files.TXT}:
             yield Mistake(
@@ -105,21 +106,6 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
             )
         yield from _model(settings, key, text)
         yield from _embedding(key, text)
-
-
-def _file(key: str, path: str) -> Iterator[Mistake]:
-    if set("{}") & set(path):
-        yield Mistake(key, f"{path!r} is not allowed; must be a path without braces")
-    elif user_files.format_of(path) not in user_files.TEXTS:
-        yield Mistake(
-            key, f"{path!r} is not a {user_files.listed(user_files.TEXTS)} file; save it as one"
-        )
-    elif not os.path.isfile(path):
-        yield Mistake(
-            key,
-            f"{'a folder' if os.path.isdir(path) else 'no such file'}: {path}; a text is one "
-            f"{user_files.listed(user_files.TEXTS)} file",
-        )
 
 
 def _model(settings: Settings, key: str, text: Text) -> Iterator[Mistake]:

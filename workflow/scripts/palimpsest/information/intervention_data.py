@@ -1,14 +1,16 @@
-"""Datasets on which a model can take a shortcut, and datasets that it can only learn by heart.
+"""Datasets of shortcuts, of answers to learn by heart, and of strings that repeat or never do.
 
 **Markers** are heuristic memorisation: a symbol at the start of every string, which is the string's
 answer in a share alpha of the training strings, and random in the others. They are to a formal
 language what colours are to coloured digits. **Shuffled** answers are example-level memorisation:
 the answers of a share beta of the training strings are permuted among them, so that nothing but the
-string itself tells its answer.
+string itself tells its answer. **Repeated** strings are trained on in every epoch, and **fresh**
+strings, their placebo, in one.
 
-Every model is evaluated on clean strings that were never trained on: their answers are right,
-equally many strings have each answer and, if there are markers, each marker stands equally often
-with each answer. All variants of a seed have the same strings, but for markers and answers.
+A model of markers or shuffled answers is evaluated on clean strings that were never trained on:
+their answers are right, equally many strings have each answer and, if there are markers, each
+marker stands equally often with each answer. All variants of a seed have the same strings, but for
+markers and answers.
 
 Source: the paper on information measures of neurons, appendices B.1 and B.5.
 """
@@ -23,7 +25,7 @@ from palimpsest.corpora import GrammarCorpus, String, text_of
 from palimpsest.datasets.build import DatasetRequest, tabulate
 from palimpsest.errors import UserError
 from palimpsest.information.answers import answer_of, answers, with_answers
-from palimpsest.information.interventions import percent_marked, percent_shuffled
+from palimpsest.information.interventions import FRESH, percent_marked, percent_shuffled
 
 AGREES, DISAGREES = "agrees", "disagrees"  # roles of evaluated strings: does the marker?
 MORE_DRAWS = (2, 4, 8, 16)  # times the number of evaluated strings
@@ -70,6 +72,25 @@ def shuffled(request: DatasetRequest) -> pd.DataFrame:
         for place, string in enumerate(train)
     ]
     return _tabulated(request, with_answers_of_others, tests, beta=beta)
+
+
+def repeated_or_fresh(request: DatasetRequest) -> pd.DataFrame:
+    """Distinct training strings, and distinct strings that are never trained on.
+
+    Both variants have the same strings that are never trained on, and the repeated strings
+    are the fresh ones of the first epoch. The epoch of a fresh string is its `cohort`.
+
+    Options: `size`, the number of training strings in an epoch; `epochs`; `tests`, the number of
+    strings that are never trained on.
+    """
+    size, epochs, tests = (request.options[name] for name in ("size", "epochs", "tests"))
+    lower = "information/finetuned/size or information/finetuned/tests"
+    shuffled = request.sampler.shuffled(tests + size * epochs, lower)
+    never, training = Counter(shuffled[:tests]), shuffled[tests:]
+    if request.variant != FRESH:
+        return tabulate(request, Counter(training[:size]), never)
+    epochs_of = {string: place // size + 1 for place, string in enumerate(training)}
+    return tabulate(request, Counter(training), never, cohorts=epochs_of)
 
 
 def clean_tests(

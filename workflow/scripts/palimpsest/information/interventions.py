@@ -15,8 +15,8 @@ REPEATED, FRESH = "repeated", "fresh"
 INTERVENTIONS = (
     Intervention(MARKS, "palimpsest.information.intervention_data:marked"),
     Intervention(SHUFFLES, "palimpsest.information.intervention_data:shuffled"),
-    Intervention(REPEATED, "palimpsest.information.repeated:repeated_or_fresh"),
-    Intervention(FRESH, "palimpsest.information.repeated:repeated_or_fresh"),
+    Intervention(REPEATED, "palimpsest.information.intervention_data:repeated_or_fresh"),
+    Intervention(FRESH, "palimpsest.information.intervention_data:repeated_or_fresh"),
 )
 
 

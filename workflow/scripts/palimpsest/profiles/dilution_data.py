@@ -21,12 +21,11 @@ OTHERS = 16  # separates the order of other strings from other draws with the sa
 def diluted(request: DatasetRequest) -> pd.DataFrame:
     """A stream with probes in all arms, and strings that are never trained on.
 
-    Enough strings for the largest stream are drawn together and then shuffled, because frequent
-    strings are drawn early. So arms, validation strings and other strings are random samples of one
-    distribution, and streams of all sizes have the same probes, validation strings and spare
-    strings. All copies of a probe are in one macro-batch. Without the probes, a spare string takes
-    the place of every copy of a probe: the model takes equally many steps on equally many strings,
-    and no other string changes.
+    Enough strings for the largest stream are drawn together. So arms, validation strings and other
+    strings are random samples of one distribution, and streams of all sizes have the same probes,
+    validation strings and spare strings. All copies of a probe are in one macro-batch. Without the
+    probes, a spare string takes the place of every copy of a probe: the model takes equally many
+    steps on equally many strings, and no other string changes.
 
     Options: the keys of `Design`. `request.size` is one of `sizes`.
     """
@@ -34,23 +33,21 @@ def diluted(request: DatasetRequest) -> pd.DataFrame:
     n_others = design.n_others(max(design.sizes))
     parts = [design.validation, design.n_probes, design.n_copies, n_others]
     lower = "profiles/dilution/sizes or profiles/dilution/probes"
-    drawn = request.sampler.validation(design.n_strings, set(), lower)
-    order = np.random.default_rng(request.sampler.seed).permutation(len(drawn))
-    shuffled = iter([drawn[place] for place in order])
+    shuffled = iter(request.sampler.shuffled(design.n_strings, lower))
     never, probes, spare, others = ([next(shuffled) for _ in range(n)] for n in parts)
     is_whole = request.variant == DILUTED
     batches = arranged(request, design, probes if is_whole else None, spare, others)
     train = Counter(string for batch in batches.values() for string in batch)
-    cohort = {string_id(s): number for number, batch in batches.items() for s in batch}
+    cohorts = {s: number for number, batch in batches.items() for s in batch}
     measured = [*never, *([] if is_whole else probes)]
-    table = tabulate(request, train, Counter(), held_out=measured)
+    table = tabulate(request, train, Counter(), held_out=measured, cohorts=cohorts)
     names = table["string_id"]
     split = np.select(
         [names.isin({string_id(s) for s in part}) for part in (never, probes)],
         [VALIDATION, PANEL if is_whole else HELD_OUT],
         default="train",
     )
-    return table.assign(split=split, cohort=names.map(cohort).astype("Int64"))
+    return table.assign(split=split)
 
 
 def arranged(

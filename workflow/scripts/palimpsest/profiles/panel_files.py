@@ -5,7 +5,6 @@ Source: Causal Estimation of Memorisation Profiles.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -13,7 +12,7 @@ from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.profiles.panel_columns import LOSS, OUTCOME
-from palimpsest.tables.user_files import TABLES, format_of, listed
+from palimpsest.tables.user_files import TABLES, wrong_path
 
 KEY = "profiles/panels"
 
@@ -42,12 +41,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
         key = f"{KEY}/{name}"
         if not NAME.fullmatch(name):
             yield Mistake(key, f"is not a name; allowed are {NAMES_ARE}")
-        elif set("{}") & set(panel.file):
-            yield Mistake(key, f"{panel.file!r} is not allowed; must be a path without braces")
-        elif not os.path.isfile(panel.file):
-            what = "a folder" if os.path.isdir(panel.file) else "no such file"
-            yield Mistake(key, f"{what}: {panel.file}; a panel is one {listed(TABLES)} file")
-        elif format_of(panel.file) not in TABLES:
-            yield Mistake(key, f"{panel.file!r} is not a {listed(TABLES)} file; save it as one")
+        elif wrong := wrong_path(panel.file, TABLES, "a panel"):
+            yield Mistake(key, wrong)
         elif OUTCOME in panel.columns and LOSS in panel.columns:
             yield Mistake(key, f"{OUTCOME} and {LOSS} are both given; name one of the two columns")

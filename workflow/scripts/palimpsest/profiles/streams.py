@@ -18,8 +18,7 @@ PANEL, VALIDATION, HELD_OUT = "panel", "validation", "held_out"
 def stream(request: DatasetRequest) -> pd.DataFrame:
     """Distinct strings in macro-batches of equal size, and strings that are never trained on.
 
-    All strings are drawn together and then shuffled, because frequent strings are drawn early. So
-    macro-batches and validation strings are samples of one distribution. In a stream without a
+    Macro-batches and validation strings are samples of one distribution. In a stream without a
     macro-batch, spare strings, the same for every macro-batch, take its place: the model takes
     equally many steps, and only the strings differ.
 
@@ -27,23 +26,21 @@ def stream(request: DatasetRequest) -> pd.DataFrame:
     measured; `validation`, the number of strings that are never trained on. `request.size` counts
     the strings that are trained on.
     """
-    cohorts, panel, validation = (request.options[k] for k in ("cohorts", "panel", "validation"))
-    each = request.size // cohorts
+    n_cohorts, panel, validation = (request.options[k] for k in ("cohorts", "panel", "validation"))
+    each = request.size // n_cohorts
     lower = "profiles/cohorts, profiles/cohort_size or profiles/validation"
-    drawn = request.sampler.validation(validation + each + request.size, set(), lower)
-    chance = np.random.default_rng(request.sampler.seed)
-    shuffled = [drawn[place] for place in chance.permutation(len(drawn))]
+    shuffled = request.sampler.shuffled(validation + each + request.size, lower)
     never, spare = shuffled[:validation], shuffled[validation : validation + each]
     rest = shuffled[validation + each :]
-    batches = {number + 1: rest[number * each : (number + 1) * each] for number in range(cohorts)}
+    batches = {number + 1: rest[number * each : (number + 1) * each] for number in range(n_cohorts)}
     held_out = []
     if (replaced := replaced_cohort(request.variant)) is not None:
         held_out = batches[replaced][:panel]
         batches[replaced] = spare
-    cohort = {string_id(s): number for number, batch in batches.items() for s in batch}
+    cohorts = {s: number for number, batch in batches.items() for s in batch}
     measured = {string_id(s) for batch in batches.values() for s in batch[:panel]}
     train = Counter(s for batch in batches.values() for s in batch)
-    table = tabulate(request, train, Counter(), held_out=[*held_out, *never])
+    table = tabulate(request, train, Counter(), held_out=[*held_out, *never], cohorts=cohorts)
     names = table["string_id"]
     split = np.select(
         [
@@ -54,4 +51,4 @@ def stream(request: DatasetRequest) -> pd.DataFrame:
         [VALIDATION, HELD_OUT, PANEL],
         default="train",
     )
-    return table.assign(split=split, cohort=names.map(cohort).astype("Int64"))
+    return table.assign(split=split)

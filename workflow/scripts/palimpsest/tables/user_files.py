@@ -58,6 +58,18 @@ def listed(formats: Sequence[str]) -> str:
     return f"{', '.join(formats[:-1])} or {formats[-1]}"
 
 
+def wrong_path(path: str, formats: Sequence[str], what: str) -> str | None:
+    """What is wrong with a path in the configuration; `what` names the file, such as "a panel"."""
+    if set("{}") & set(path):
+        return f"{path!r} is not allowed; must be a path without braces"
+    if not Path(path).is_file():
+        found = "a folder" if Path(path).is_dir() else "no such file"
+        return f"{found}: {path}; {what} is one {listed(formats)} file"
+    if format_of(path) not in formats:
+        return f"{path!r} is not a {listed(formats)} file; save it as one"
+    return None
+
+
 def opened(path: str | Path, formats: Sequence[str], what: str) -> Opened:
     """Open a file of a table; `what` names it in messages, such as "a panel".
 
