@@ -8,7 +8,7 @@ from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.density.interventions import without_production
-from palimpsest.density.paraphrases import Paraphraser, deepest_level, in_ascending_order
+from palimpsest.density.paraphrases import Paraphraser, in_ascending_order
 from palimpsest.density.vectors import ngram_vectors
 from palimpsest.errors import UserError
 
@@ -93,20 +93,6 @@ def test_the_fewer_rules_are_drawn_again_the_nearer_a_paraphrase():
 def test_strings_are_ordered_by_their_common_ngrams():
     found = in_ascending_order(tuple("abcd"), [tuple("abcx"), tuple("xyz"), tuple("abx")])
     assert ["".join(each) for each in found] == ["xyz", "abx", "abcx"]
-
-
-@pytest.mark.parametrize(
-    ("roots", "below", "level"),
-    [
-        ({"'a' 'b'": 1}, "", 0),
-        ({"'a'": 0.5, "'b'": 0.5}, "", 0),
-        ({"A": 1}, "\nA -> B 'a' [1]\nB -> 'b' [0.5]\nB -> 'c' [0.5]\n", 2),
-        (ROOTS, PARTS, 2),
-    ],
-)
-def test_the_deepest_level_is_that_of_the_last_choice(roots, below, level):
-    """On the shortest way from the start symbol."""
-    assert deepest_level(corpus_of(roots, below).grammar) == level
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Models that are looked at after every epoch: datasets, the job, its tables, claim and figure."""
 
-from dataclasses import asdict
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,7 +20,8 @@ from palimpsest.information.epochs import BEYOND, NEIGHBOURS, changes, epochs_ta
 from palimpsest.information.figures.information_epochs import information_epochs
 from palimpsest.information.interventions import FRESH, REPEATED
 from palimpsest.information.kinds import EPOCHS, LAST, LAYERS, MEASURED
-from palimpsest.information.layers import How, layers, means_of
+from palimpsest.information.layers import layers
+from palimpsest.information.measured import How, means, of_site
 from palimpsest.jobs.bench import Bench, TrainedWeights, holder_of
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job, finetune
@@ -37,7 +36,7 @@ SIZE, N_EPOCHS, TESTS = 6, 2, 20
 OPTIONS = {"size": SIZE, "epochs": N_EPOCHS, "tests": TESTS}
 RECIPE = Recipe(3e-3, epochs=N_EPOCHS, batch_size=4, checkpoint_every=0)
 WHERE, HOW = Where(None, (MLP,), (LAST,)), How(20, 3, 40)
-VALUES = {"layers": "all", "places": [MLP], "positions": [LAST], **asdict(HOW)}
+VALUES = {"layers": "all", "places": [MLP], "positions": [LAST], **HOW._asdict()}
 MADE_BY = "palimpsest.information.intervention_data:repeated_or_fresh"
 RULE = "after_last_miss"
 
@@ -122,7 +121,8 @@ def test_the_measures_are_those_of_the_weights_after_the_epoch(made):
     table = tables.read(folder / "layers.parquet", LAYERS)
     for (site, _), values in vectors.items():
         found = table[(table["epoch"] == 2) & (table["layer"] == site.layer)].iloc[0]
-        (again,) = means_of(values, {**site._asdict(), "position": LAST}, HOW).to_dict("records")
+        about = {**site._asdict(), "position": LAST}
+        (again,) = means(*of_site(values, about, HOW)).to_dict("records")
         for column in MEASURED.split():
             assert found[column] == pytest.approx(again[column]), column
 

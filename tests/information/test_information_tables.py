@@ -13,7 +13,7 @@ from palimpsest.information.comparison import Results, information_table
 from palimpsest.information.entropy import neuron_entropy
 from palimpsest.information.kinds import ACTIVATIONS, ANSWERS, INFORMATION, MARKERS, SHUFFLES
 from palimpsest.information.kraskov import mutual_information
-from palimpsest.information.measured import measured, pairs_of
+from palimpsest.information.measured import How, measured, pairs_of
 from palimpsest.traces import Trace
 
 GAP = 50.0
@@ -46,7 +46,7 @@ def values_of(table: pd.DataFrame, layer: int) -> np.ndarray:
 def test_measures_are_those_of_the_library(threads):
     """Of every site alone; pairs are in order."""
     given = activations()
-    found = measured(given, bins=10, k=3, pairs="all", threads=threads)
+    found = measured(given, How(10, 3, "all"), threads=threads)
     for layer in (0, 1):
         values = values_of(given, layer)
         neurons = found["neurons"].query("layer == @layer")
@@ -65,7 +65,7 @@ def test_measures_are_those_of_the_library(threads):
 
 def test_degenerate_neurons_are_in_no_pair():
     """A sample is drawn from the pairs of all neurons, so that other runs have the same pairs."""
-    found = measured(activations(degenerate=(2, 4)), bins=10, k=3, pairs=5)
+    found = measured(activations(degenerate=(2, 4)), How(10, 3, 5))
     assert found["neurons"].groupby("neuron")["is_degenerate"].all().tolist() == [
         False, False, True, False, True, False,
     ]  # fmt: skip
@@ -73,7 +73,7 @@ def test_degenerate_neurons_are_in_no_pair():
     assert entropy[2].isna().all()
     assert (entropy[4] == 0).all()
     pairs = found["pairs"]
-    whole = measured(activations(), bins=10, k=3, pairs=5)["pairs"]
+    whole = measured(activations(), How(10, 3, 5))["pairs"]
     assert whole.groupby("layer").size().tolist() == [5, 5]
     without = whole[~whole["first"].isin([2, 4]) & ~whole["second"].isin([2, 4])]
     places = ["layer", "first", "second"]
@@ -84,13 +84,13 @@ def test_degenerate_neurons_are_in_no_pair():
 
 
 def test_a_site_may_have_no_pair():
-    found = measured(activations(degenerate=range(1, 6)), bins=10, k=3, pairs="all")
+    found = measured(activations(degenerate=range(1, 6)), How(10, 3, "all"))
     assert found["pairs"].empty
     assert found["neurons"]["is_degenerate"].sum() == 2 * 5
 
 
 def test_too_few_strings_are_refused():
-    said = message(lambda: measured(activations(), bins=10, k=N_STRINGS, pairs=3))
+    said = message(lambda: measured(activations(), How(10, N_STRINGS, 3)))
     assert "at least 41 samples" in said
     assert "raise the number of evaluated strings" in said
 
@@ -98,21 +98,21 @@ def test_too_few_strings_are_refused():
 def test_more_pairs_than_memory_holds_are_refused(monkeypatch):
     """In one line that says how many sampled pairs there may be."""
     monkeypatch.setattr(kraskov, "available_memory", lambda: 8000)
-    said = message(lambda: measured(activations(), bins=10, k=3, pairs="all"))
+    said = message(lambda: measured(activations(), How(10, 3, "all")))
     assert "30 pairs at 2 sites of up to 6 neurons need" in said
     assert said.endswith("take at most 7 sampled pairs of a site")
-    assert len(measured(activations(), bins=10, k=3, pairs=7)["pairs"]) == 14
+    assert len(measured(activations(), How(10, 3, 7))["pairs"]) == 14
 
 
 def test_no_activations_are_refused():
-    said = message(lambda: measured(activations()[:0], bins=10, k=3, pairs=3))
+    said = message(lambda: measured(activations()[:0], How(10, 3, 3)))
     assert said == "activations: there are none; name a layer, a place and a position"
 
 
 def results(variant: str, degenerate=()) -> Results:
     """A run with four training strings and eight evaluated ones, each of two tokens."""
     table = activations(variant, degenerate)
-    found = measured(table, bins=10, k=3, pairs="all")
+    found = measured(table, How(10, 3, "all"))
     ids = [f"{n:012}" for n in range(12)]
     counts = np.array([1] * 3 + [2] + [0] * 8)
     # The Bayes-optimal loss is 1 nat per token; one evaluated string is not in the language.

@@ -1,12 +1,10 @@
 """Norms of weight matrices, against singular values and paths by hand."""
 
-import itertools
-
 import numpy as np
 import pytest
 
 from helpers.experiments import message
-from palimpsest.information.norms import norms, path_norm
+from palimpsest.information.norms import norms
 
 
 @pytest.fixture
@@ -27,15 +25,6 @@ def test_models_are_ordered_as_by_the_product(matrices):
     larger = [2 * matrices[0], 0.6 * matrices[1], matrices[2]]
     products = [np.prod([np.linalg.norm(m, 2) for m in own]) for own in (matrices, larger)]
     assert (norms(larger).two_norm > norms(matrices).two_norm) == (products[1] > products[0])
-
-
-def test_the_path_norm_is_the_sum_over_paths(matrices):
-    widths = [3, *(len(matrix) for matrix in matrices)]
-    total = 0.0
-    for path in itertools.product(*map(range, widths)):
-        weights = [m[b, a] for m, (a, b) in zip(matrices, itertools.pairwise(path), strict=True)]
-        total += np.prod(np.square(weights, dtype=float))
-    assert path_norm(matrices) == pytest.approx(np.sqrt(total))
 
 
 @pytest.mark.parametrize("wrong", [0.0, np.nan, np.inf])

@@ -9,8 +9,7 @@ from palimpsest.tables.columns import SHARED
 from palimpsest.tables.kinds import Kind, kinds_in
 
 KERNELS = GAUSSIAN, EXPONENTIAL = ("gaussian", "exponential")
-HIDDEN, NGRAMS = "hidden", "ngrams"
-EMBEDDINGS_OF_STRINGS = (HIDDEN, NGRAMS)
+EMBEDDINGS_OF_STRINGS = HIDDEN, NGRAMS = ("hidden", "ngrams")
 TESTED = LEAKED, PLACEBO, NEVER = ("leaked", "placebo", "never")  # roles of test strings
 DISTRACTOR = "distractor"
 TRAINED, UNSEEN = "trained", "unseen"

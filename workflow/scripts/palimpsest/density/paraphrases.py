@@ -105,25 +105,6 @@ def in_ascending_order(string: String, others: Sequence[String]) -> list[String]
     return [others[place] for place in order]
 
 
-def deepest_level(grammar: Grammar) -> int:
-    """The largest level at which anything is drawn again; 0 if the grammar leaves no choice.
-
-    It is the depth of the deepest non-terminal with more than one rule, on the shortest path from
-    the start symbol.
-    """
-    depth, waiting = {grammar.start: 0}, [grammar.start]
-    rules = defaultdict(list)
-    for rule in grammar.rules:
-        rules[rule.lhs].append(rule)
-    for name in waiting:
-        for rule in rules[name]:
-            for symbol in rule.rhs:
-                if not symbol.terminal and symbol.name not in depth:
-                    depth[symbol.name] = depth[name] + 1
-                    waiting.append(symbol.name)
-    return max((depth[name] for name in depth if len(rules[name]) > 1), default=0)
-
-
 def too_few(language: str, found: int, asked: int, level: int) -> UserError:
     return UserError(
         f"density/leakage/level: of the strings of {language}, only {found} of {asked} have enough "

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from palimpsest.errors import UserError
 from palimpsest.information.entropy import neuron_entropy
-from palimpsest.information.kinds import ACTIVATIONS, NEURONS, OF_NEURONS, OF_SITE, PAIRS
+from palimpsest.information.kinds import ACTIVATIONS, OF_NEURONS, OF_SITE
 from palimpsest.information.kraskov import (
     Pairs,
     all_pairs,
@@ -23,6 +24,21 @@ ALL = "all"
 KEYS = ["model", "language", "size", "seed", "variant"]
 
 
+class How(NamedTuple):
+    """How the neurons of a site are measured.
+
+    Parameters
+    ----------
+    bins : of the histogram of a neuron
+    neighbours : number of the nearest neighbour
+    pairs : the most pairs, which are then a seeded sample; or "all"
+    """
+
+    bins: int
+    neighbours: int
+    pairs: int | str
+
+
 @reads(activations=[ACTIVATIONS])
 @makes(*OF_NEURONS)
 def of_runs(
@@ -33,23 +49,17 @@ def of_runs(
     neighbours: int,
     pairs: int | str,
 ) -> Iterator[dict[str, pd.DataFrame]]:
-    """Yield the tables of every run; for the parameters, see `measured`."""
+    """Yield the tables of every run; for `bins` to `pairs`, see `How`."""
     for of_run in activations:
-        yield measured(of_run, bins, neighbours, pairs, threads)
+        yield measured(of_run, How(bins, neighbours, pairs), threads)
 
 
 def measured(
-    activations: pd.DataFrame, bins: int, k: int, pairs: int | str, threads: int | None = None
+    activations: pd.DataFrame, how: How, threads: int | None = None
 ) -> dict[str, pd.DataFrame]:
-    """The tables `neurons` and `pairs` of one run.
+    """The tables `neurons` and `pairs` of one run, from its table `activations`.
 
-    Parameters
-    ----------
-    activations : table of kind `activations`
-    bins : bins of the histogram of a neuron
-    k : number of the nearest neighbour
-    pairs : most pairs of a site, which are then a seeded sample; or "all"
-    threads : number of threads; None takes those that this process may use
+    `threads` is the number of threads; None takes those that this process may use.
 
     Raises `UserError` if there are no activations, or not more than k strings, or if the pairs of
     all sites do not fit into memory.
@@ -57,19 +67,33 @@ def measured(
     if activations.empty:
         raise UserError("activations: there are none; name a layer, a place and a position")
     keys = activations[KEYS].iloc[0].to_dict()
-    found = {NEURONS.name: [], PAIRS.name: []}
     by_site = activations.groupby(OF_SITE, sort=False)
     widths = [len(own.iloc[0]) for _, own in by_site["vector"]]
-    check_memory(widths, np.inf if pairs == ALL else pairs)
-    for names, own in by_site:
-        about = {**keys, **dict(zip(OF_SITE, names, strict=True))}
-        values = np.stack(own["vector"].tolist())
-        found[NEURONS.name].append(neurons_of(values, bins).assign(**about))
-        found[PAIRS.name].append(pairs_of(values, k, pairs, threads).assign(**about))
+    check_memory(widths, np.inf if how.pairs == ALL else how.pairs)
+    parts = [
+        of_site(
+            np.stack(own["vector"].tolist()),
+            {**keys, **dict(zip(OF_SITE, names, strict=True))},
+            how,
+            threads,
+        )
+        for names, own in by_site
+    ]
     return {
-        kind.name: pd.concat(found[kind.name], ignore_index=True)[kind.names]
-        for kind in (NEURONS, PAIRS)
+        kind.name: pd.concat(tables, ignore_index=True)[kind.names]
+        for kind, tables in zip(OF_NEURONS, zip(*parts, strict=True), strict=True)
     }
+
+
+def of_site(
+    values: np.ndarray, about: dict[str, int | str], how: How, threads: int | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The neurons and the pairs of a site's float[strings, neurons].
+
+    `about` has the columns that name the site.
+    """
+    neurons = neurons_of(values, how.bins).assign(**about)
+    return neurons, pairs_of(values, how.neighbours, how.pairs, threads).assign(**about)
 
 
 def neurons_of(values: np.ndarray, bins: int) -> pd.DataFrame:

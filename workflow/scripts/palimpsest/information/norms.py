@@ -4,7 +4,7 @@ Source: the paper on information measures of neurons, appendix C.4 and D.2; Jian
 generalization measures and where to find them (2019).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -45,18 +45,3 @@ def norms(matrices: Iterable[np.ndarray]) -> Norms:
     if not logs:
         raise UserError("norms: the model has no weight matrices")
     return Norms(*np.mean(logs, axis=0).tolist())
-
-
-def path_norm(matrices: Sequence[np.ndarray]) -> float:
-    """The path norm of a feed-forward network: the root of the sum over paths of squared products.
-
-    It is defined for networks whose layers follow each other, and so for no transformer.
-
-    Parameters
-    ----------
-    matrices : the layers from the input to the output, each float[outputs, inputs]
-    """
-    through = np.ones(np.shape(matrices[0])[1])
-    for matrix in matrices:
-        through = np.square(np.asarray(matrix, dtype=float)) @ through
-    return float(np.sqrt(through.sum()))
