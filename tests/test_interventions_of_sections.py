@@ -22,7 +22,6 @@ from palimpsest.information import interventions as informing
 from palimpsest.interventions import Intervention, maker
 from palimpsest.lazy_import import named
 from palimpsest.memorisation.interventions import (
-    is_with_target,
     target_of,
     with_target,
     without_target,
@@ -37,8 +36,6 @@ def test_names_are_read_as_they_are_written():
         with_it, without_it = with_target(role), without_target(role)
         assert (with_it, without_it) == (f"with-s{rank}", f"without-s{rank}")
         assert target_of(with_it) == target_of(without_it) == role
-        assert is_with_target(with_it)
-        assert not is_with_target(without_it)
     assert target_of("without-0123456789ab") is None
 
 

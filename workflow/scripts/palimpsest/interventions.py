@@ -36,3 +36,10 @@ def maker(interventions: Iterable[Intervention], name: str) -> str:
             return intervention.made_by
     known = ", ".join(intervention.pattern for intervention in interventions)
     raise ValueError(f"unknown intervention {name!r}; the patterns of known ones: {known}")
+
+
+def number_in(pattern: str, name: str) -> int | None:
+    """The number in the only named group of a pattern; None if the name has no such number."""
+    found = re.fullmatch(pattern, name)
+    number = found and next(iter(found.groupdict().values()))
+    return None if number is None else int(number)

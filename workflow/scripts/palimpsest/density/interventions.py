@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from palimpsest.interventions import Intervention
+from palimpsest.interventions import Intervention, number_in
 
 # Some test strings, or paraphrases of them, take the place of training strings; leaked-0-0 has the
 # same test strings, and none of them is leaked
@@ -55,5 +55,4 @@ def without_production(number: int) -> str:
 
 
 def production_left_out(name: str) -> int | None:
-    found = re.fullmatch(PRODUCTIONS_LEFT_OUT, name)
-    return int(found["production"]) if found else None
+    return number_in(PRODUCTIONS_LEFT_OUT, name)

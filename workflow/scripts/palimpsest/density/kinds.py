@@ -20,8 +20,8 @@ ON_DISTANCE = "distance"
 # For texts: the density over a random sample of the corpus alone
 ON_RANDOM = "random part of density"
 
-RUN = "results/density/{recipe}/{model}/{language}/n{size}-seed{seed}/{variant}"
 FOLDER = "results/density/{recipe}/{model}/{language}/n{size}"
+RUN = FOLDER + "-seed{seed}/{variant}"
 OF_VARIANT = FOLDER + "/{variant}"
 OF_TEXT = "results/density/texts/{language}"
 

@@ -1,8 +1,6 @@
 """Interventions of information: shortcuts, labels to learn by heart, and strings that repeat."""
 
-import re
-
-from palimpsest.interventions import Intervention
+from palimpsest.interventions import Intervention, number_in
 
 MARKED = "marked"  # marked-30: a marker at the start agrees with the last symbol in 30 %
 SHUFFLED = "shuffled"  # shuffled-30: the last symbols of 30 % of training strings are permuted
@@ -31,13 +29,8 @@ def shuffled(percent: int) -> str:
 
 
 def percent_marked(name: str) -> int | None:
-    return _percent(MARKS, name)
+    return number_in(MARKS, name)
 
 
 def percent_shuffled(name: str) -> int | None:
-    return _percent(SHUFFLES, name)
-
-
-def _percent(pattern: str, name: str) -> int | None:
-    found = re.fullmatch(pattern, name)
-    return int(found["percent"]) if found else None
+    return number_in(SHUFFLES, name)

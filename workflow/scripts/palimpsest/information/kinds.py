@@ -13,8 +13,8 @@ POSITIONS = LAST, MEAN = ("last", "mean")
 # What a run is trained on: markers that agree with the answer, or permuted answers
 INTERVENTIONS = MARKERS, SHUFFLES = ("markers", "shuffled answers")
 
-RUN = "results/information/{recipe}/{model}/{language}/n{size}-seed{seed}/{variant}"
 FOLDER = "results/information/{recipe}/{model}/{language}/n{size}"
+RUN = FOLDER + "-seed{seed}/{variant}"
 
 columns = SHARED.extended("""
 layer int: number of the block, from 0
@@ -129,7 +129,7 @@ EPOCHS = Kind(
     "epochs",
     "One row per seed, variant, epoch and site: means of both measures before and while a model is "
     "fine-tuned, with losses and the share of memorised strings.",
-    "results/information/{recipe}/{model}/{language}/n{size}/epochs.parquet",
+    f"{FOLDER}/epochs.parquet",
     columns(
         f"""
         model language size seed variant epoch layer place position {MEASURED} train_loss test_loss

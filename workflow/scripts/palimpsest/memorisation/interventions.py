@@ -5,7 +5,7 @@ import re
 from palimpsest.interventions import Intervention
 
 WITH, WITHOUT = "with", "without"
-TARGETED = rf"(?P<kind>{WITH}|{WITHOUT})-(?P<role>s\d+)"
+TARGETED = rf"({WITH}|{WITHOUT})-(?P<role>s\d+)"
 
 INTERVENTIONS = (
     Intervention(TARGETED, "palimpsest.memorisation.target_data:with_or_without_target"),
@@ -24,8 +24,3 @@ def without_target(role: str) -> str:
 def target_of(name: str) -> str | None:
     match = re.fullmatch(TARGETED, name)
     return match["role"] if match else None
-
-
-def is_with_target(name: str) -> bool:
-    match = re.fullmatch(TARGETED, name)
-    return match is not None and match["kind"] == WITH

@@ -11,7 +11,7 @@ import pandas as pd
 from palimpsest.corpora import String
 from palimpsest.datasets.build import DatasetRequest, tabulate
 from palimpsest.errors import UserError
-from palimpsest.memorisation.interventions import is_with_target, target_of
+from palimpsest.memorisation.interventions import target_of, with_target
 
 
 def with_or_without_target(request: DatasetRequest) -> pd.DataFrame:
@@ -31,7 +31,7 @@ def with_or_without_target(request: DatasetRequest) -> pd.DataFrame:
             "(memorisation/studies/disagreement/targets)"
         )
     train = Counter(request.sampler.train(size - copies, but=target))
-    if is_with_target(request.variant):
+    if request.variant == with_target(role):
         train[target] = copies
     pairs = zip(request.targets["text"], request.targets["role"], strict=True)
     roles = {tuple(line.split(" ")): of_line for line, of_line in pairs}

@@ -1,8 +1,6 @@
 """Interventions of profiles: streams, of which each string is trained on once."""
 
-import re
-
-from palimpsest.interventions import Intervention
+from palimpsest.interventions import Intervention, number_in
 
 # A single pass over many strings, in macro-batches; and the same pass with other strings in the
 # place of one macro-batch
@@ -28,5 +26,4 @@ def stream_without(cohort: int) -> str:
 
 def replaced_cohort(name: str) -> int | None:
     """The number of the macro-batch that a stream is without; None for the whole stream."""
-    match = re.fullmatch(STREAMS, name)
-    return int(match["cohort"]) if match and match["cohort"] else None
+    return number_in(STREAMS, name)

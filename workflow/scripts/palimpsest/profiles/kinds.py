@@ -16,8 +16,10 @@ TOTAL, SPECIFIC = "total", "specific"
 ARCHITECTURAL, INFLUENCE, EXTRACTABLE = "architectural", "influence", "extractable"
 
 FOLDER = "results/profiles/{recipe}/{model}/{language}/n{size}"
-OF_ONE_SEED = "results/profiles/{recipe}/{model}/{language}/n{size}-seed{seed}"
+OF_ONE_SEED = FOLDER + "-seed{seed}"
 OF_PANELS = "results/profiles/panels/{language}"
+
+BAND = "estimate std_error lower upper significant"
 
 columns = SHARED.extended("""
 strings str: trained, or placebo: strings that are never trained on, with a random cohort or, for
@@ -85,9 +87,9 @@ PROFILE = Kind(
     "training on the cohort. A band is simultaneous over the cells of one seed, estimator and "
     "outcome.",
     f"{FOLDER}/profile.parquet",
-    columns("""
+    columns(f"""
         model language size seed parameters strings estimator outcome cohort time learning_rate
-        estimate std_error lower upper significant
+        {BAND}
     """),
 )
 PERSISTENCE = Kind(
@@ -95,19 +97,16 @@ PERSISTENCE = Kind(
     "One row per seed, kind of strings, outcome and time since treatment: the effect by difference-"
     "in-differences, averaged over cohorts, with a band of its own.",
     f"{FOLDER}/persistence.parquet",
-    columns("""
-        model language size seed parameters strings outcome since n_cohorts estimate std_error lower
-        upper significant
-    """),
+    columns(f"model language size seed parameters strings outcome since n_cohorts {BAND}"),
 )
 POOLED_PROFILE = Kind(
     "pooled_profile",
     "One row per kind of strings, estimator, outcome, cohort and time: the mean effect over the "
     "runs of all seeds, with bands over the strings of these runs.",
     f"{FOLDER}/pooled_profile.parquet",
-    columns("""
+    columns(f"""
         model language size parameters n_seeds strings estimator outcome cohort time learning_rate
-        estimate std_error lower upper significant
+        {BAND}
     """),
 )
 POOLED_PERSISTENCE = Kind(
@@ -115,19 +114,16 @@ POOLED_PERSISTENCE = Kind(
     "One row per kind of strings, outcome and time since treatment: the mean of the table "
     "`persistence` over the runs of all seeds, with bands over the strings of these runs.",
     f"{FOLDER}/pooled_persistence.parquet",
-    columns("""
-        model language size parameters n_seeds strings outcome since n_cohorts estimate std_error
-        lower upper significant
-    """),
+    columns(f"model language size parameters n_seeds strings outcome since n_cohorts {BAND}"),
 )
 EXACT_PROFILE = Kind(
     "exact_profile",
     "One row per seed, estimator, outcome, cohort and time: the true effect on the measured "
     "strings of the cohort, by training again without the cohort, and the estimate beside it.",
     f"{FOLDER}/exact_profile.parquet",
-    columns("""
+    columns(f"""
         model language size seed parameters outcome cohort time total general specific
-        specific_std_error estimator estimate std_error lower upper significant
+        specific_std_error estimator {BAND}
     """),
 )
 ESTIMATOR_ERRORS = Kind(
@@ -215,9 +211,7 @@ PANEL_PROFILE = Kind(
     "`language` is the name of the panel.",
     f"{OF_PANELS}/profile.parquet",
     columns(
-        """
-        panel estimator cohort time kind_of_time is_loss estimate std_error lower upper significant
-        """,
+        f"panel estimator cohort time kind_of_time is_loss {BAND}",
         cohort="float: time at which the units are treated, or the first measurement after it; a "
         "date is in days since 1970-01-01, in UTC if it has a time zone",
         time="float: time of the measurement, in the same unit",
@@ -228,6 +222,6 @@ PANEL_PERSISTENCE = Kind(
     "One row per time since treatment of a panel that the configuration names: the effect by "
     "difference-in-differences, averaged over cohorts.",
     f"{OF_PANELS}/persistence.parquet",
-    columns("panel since n_cohorts estimate std_error lower upper significant"),
+    columns(f"panel since n_cohorts {BAND}"),
 )
 KINDS = kinds_in(globals())
