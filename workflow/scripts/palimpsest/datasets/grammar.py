@@ -46,7 +46,6 @@ def numbered_rules(grammar: Grammar) -> dict[Rule, int]:
 
 
 def grammar_table(grammar: Grammar, language: str) -> pd.DataFrame:
-    """The rules in the order of their numbers, as a table of kind `grammar`."""
     uses = dict(zip(grammar.rules, grammar.expected_uses(), strict=True))
     rules = numbered_rules(grammar)
     return pd.DataFrame(

@@ -24,7 +24,6 @@ from palimpsest.training.evaluation import strings_at_once
 
 @query("density", "embeddings", EMBEDDINGS)
 def embeddings(bench: Bench, weights: TrainedWeights, numbers: np.ndarray) -> list[pd.DataFrame]:
-    """The table `embeddings` of a run's model."""
     models = bench.holder.open([weights.of_run(0)])
     vectors = bench.holder.agree(mean_hidden(bench, models))
     table = {

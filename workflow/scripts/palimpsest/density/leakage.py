@@ -41,7 +41,6 @@ def variants(settings: Settings, language: str) -> list[str]:
 
 
 def runs(settings: Settings) -> Iterator[Runs]:
-    """The runs on every variant of every language."""
     asked, keeps = block(settings), frozenset({TRACE, WEIGHTS})
     for language in asked["languages"] if asked else ():
         for variant in variants(settings, language):

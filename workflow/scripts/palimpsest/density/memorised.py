@@ -99,7 +99,6 @@ def cut_late(start: pd.Series, never: float) -> pd.Series:
 
 
 def starts_of_unseen(run: Results, thresholds: Thresholds) -> pd.DataFrame:
-    """When strings that were never trained on cross the threshold of each measure."""
     names = run.strings.loc[candidates(run.strings), "string_id"].to_numpy()
     measured = measured_unseen(run.trace, run.strings, thresholds)
     parts = [

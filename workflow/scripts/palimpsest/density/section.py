@@ -40,7 +40,6 @@ def supported(settings: Settings) -> Iterator[Runs]:
 
 
 def outputs(settings: Settings) -> Iterator[str]:
-    """Tables of every run, of every factorial, and of every text of the user."""
     of_runs = (kind.path for kind in (kinds.EMBEDDINGS, *OF_RUN))
     yield from paths_of(requests(settings), *of_runs, MANIFEST)
     whole = [runs for runs in leakage.runs(settings) if runs.variant == leaked(NO_LEAK)]
@@ -55,12 +54,10 @@ def outputs(settings: Settings) -> Iterator[str]:
 
 
 def unfinished(settings: Settings) -> Iterator[Unfinished]:
-    """Every job that embeds the strings of a run by its model."""
     yield from queries_of(settings, requests(settings), EMBEDDING)
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
-    """The mistakes in the block that its schema cannot find."""
     yield from shown(settings)
     yield from leakage.mistakes(settings)
     yield from _support(settings)

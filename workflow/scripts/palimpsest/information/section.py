@@ -60,7 +60,6 @@ def variants(settings: Settings) -> list[str]:
 
 
 def percent(share: float) -> int:
-    """A share as a whole percent."""
     return round(100 * share)
 
 
@@ -82,7 +81,6 @@ def intervened(settings: Settings) -> Iterator[Runs]:
 
 
 def outputs(settings: Settings) -> Iterator[str]:
-    """Tables of every run, and a comparison of the runs of each model and language."""
     of_runs = (kind.path for kind in (*kinds.OF_MODEL, *kinds.OF_NEURONS))
     yield from paths_of(intervened(settings), *of_runs, MANIFEST)
     yield from paths_of(intervened(settings), kinds.INFORMATION.path)
@@ -104,20 +102,17 @@ def of_layers(settings: Settings) -> dict:
 
 
 def unfinished(settings: Settings) -> Iterator[Unfinished]:
-    """Every job that reads the activations of a run's model."""
     yield from queries_of(settings, intervened(settings), READING, sites(settings))
     runs, values = finetuned.runs(settings, seeds(settings)), of_layers(settings)
     yield from queries_of(settings, runs, MEASURING_LAYERS, values, CHECKPOINTS)
 
 
 def n_layers(settings: Settings, model: str) -> int:
-    """The number of a model's blocks, from the table of models."""
     row, scale = resolve(model, settings.models)
     return row.twin_layers if scale == "twin" else row.layers
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
-    """The mistakes in the block that its schema cannot find."""
     block, key = settings.block("information"), "information"
     yield from unknown_models(settings, f"{key}/models", block["models"])
     yield from unknown_languages(settings, f"{key}/languages", block["languages"])

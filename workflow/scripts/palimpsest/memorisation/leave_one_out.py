@@ -173,7 +173,6 @@ def weights(strings: pd.DataFrame, train: pd.DataFrame) -> np.ndarray:
 def measure_rows(
     key: tuple[str, str], result: Memorisation, source: Compared, epochs: np.ndarray, start: Start
 ) -> dict:
-    """Columns of `leave_one_out` about one measure and evidence."""
     measure, evidence = key
     at, n_strings = source.optimum, result.start.size
     influence = broken = np.full(n_strings, np.nan)

@@ -94,7 +94,6 @@ class Targets:
         return Targets(self.run, self.epochs, keys.reset_index(drop=True), **curves)
 
     def measured(self, thresholds: Thresholds) -> dict[tuple[str, str], Memorisation]:
-        """Every measure of the targets, by (measure, evidence)."""
         optimal = self.keys["optimal_loss"].to_numpy()
         return every_measure(self.loss, self.wrong, optimal, self.losses_without, thresholds)
 

@@ -18,7 +18,6 @@ from palimpsest.profiles.streams import PANEL, VALIDATION
 
 @query("profiles", "questions", CONTINUATIONS, INFLUENCES)
 def answers(bench: Bench, weights: TrainedWeights, numbers: np.ndarray) -> list[pd.DataFrame]:
-    """The tables `continuations` and `influences` of a stream's model."""
     strings = tables.read(bench.run.dataset, STRINGS)
     trained = weights.of_run(0)
     return [

@@ -114,7 +114,6 @@ def of_panel_file(
 
 
 def of_panel(panel: Panel, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tables `panel_profile` and `panel_persistence` of a user's panel."""
     with warnings.catch_warnings():
         # The mean over cohorts gives the same warning once.
         warnings.simplefilter("ignore", estimators.LossWarning)

@@ -81,7 +81,6 @@ def unfinished(settings: Settings) -> Iterator[Unfinished]:
 
 
 def outputs(settings: Settings) -> Iterator[str]:
-    """Tables for every model and language, and for every panel of the user."""
     block = settings.block("profiles")
     yield from paths_of(streams(settings), *(kind.path for kind in OF_MODEL))
     yield from paths_of(exact(settings), *(kind.path for kind in OF_RETRAINING))
