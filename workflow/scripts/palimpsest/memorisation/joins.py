@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from palimpsest.errors import UserError
 from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.kinds import DATASET, LEARNING
+from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
 
 RUN = ["model", "language", "size", "seed", "variant"]
 EPOCH_KEYS = [*RUN, "epoch"]
 CURVE = [*RUN, "measure", "epoch"]
-DISTINCT = ["fraction_distinct", "weighted_distinct"]
-UNSEEN = ["fraction_unseen", "weighted_unseen", "below_unseen", "depth_unseen"]
-AT_EPOCH = ["below_distinct", "depth_distinct"]
-COVERED = ["below_covered", "below_unseen_covered"]
-SCORES_OF_ALL = ["depth_distinct", "weighted_unseen", "depth_unseen"]  # in addition to `weighted`
-PERFECT = ["fraction_perfect", "weighted_perfect"]
+
+
+def curves(kind: Kind, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
+    """The columns of a kind that `dataset` or `learning` has; a row per run, measure and epoch."""
+    of_measures = [name for name in DATASET.names if name in {*CURVE, *kind.names}]
+    of_runs = [name for name in LEARNING.names if name in {*kind.names} - {*of_measures}]
+    return beside_learning(dataset[of_measures], learning, of_runs)
 
 
 def beside_learning(

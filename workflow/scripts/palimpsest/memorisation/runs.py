@@ -13,7 +13,6 @@ from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.all_measures import Thresholds, every_measure, measures_by_string
 from palimpsest.memorisation.approximation import GAP, StandIns, loss_of_others, stand_ins
-from palimpsest.memorisation.joins import PERFECT, UNSEEN
 from palimpsest.memorisation.kinds import AVERAGES, DATASET, LEARNING, SCORES, STARTS
 from palimpsest.memorisation.measures import (
     Memorisation,
@@ -23,6 +22,9 @@ from palimpsest.memorisation.measures import (
 )
 from palimpsest.traces import Trace
 
+# Columns of `dataset` about strings never trained on, and about a perfect learner
+UNSEEN = ["fraction_unseen", "weighted_unseen", "below_unseen", "depth_unseen"]
+PERFECT = ["fraction_perfect", "weighted_perfect"]
 DATASET_KEYS = ["language", "size", "seed", "variant"]
 LATE = 0.9  # share of the training after which optimal learning may not be reached yet
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from palimpsest.configuration.settings import Settings
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
-from palimpsest.memorisation.joins import AT_EPOCH, CURVE, DISTINCT, beside_learning
+from palimpsest.memorisation.joins import curves
 from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
 from palimpsest.memorisation.study import Study, kind_of_study
 
@@ -30,22 +30,7 @@ def table(*, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
 
     Source: section 4, RQ4, figure 5; appendix G, RQ8 and RQ9, figures 39 and 40.
     """
-    bands = ["start_p10", "start_p90"]
-    unseen = ["below_unseen", "depth_unseen"]
-    memorised = dataset[[*CURVE, "coverage", *DISTINCT, *AT_EPOCH, *unseen, *bands]]
-    losses = [
-        "train_loss",
-        "train_loss_distinct",
-        "n_train",
-        "test_loss",
-        "test_loss_distinct",
-        "test_spread",
-        "optimal_test_loss_distinct",
-        "optimal_test_spread",
-        "optimal_epoch",
-        "still_learning",
-    ]
-    return beside_learning(memorised, learning, losses)
+    return curves(KIND, dataset, learning)
 
 
 class Deduplication(Study):

@@ -8,7 +8,7 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError, nearest
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
-from palimpsest.memorisation.joins import CURVE, SCORES_OF_ALL, beside_learning
+from palimpsest.memorisation.joins import curves
 from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
 from palimpsest.memorisation.study import Study, kind_of_study
 from palimpsest.models import resolve
@@ -59,10 +59,8 @@ def beside_sizes(
             f"model {name!r} has no family and size; known: {', '.join(known)}"
             f"{nearest(name, known)}"
         )
-    losses = ["test_loss", "optimal_test_loss", "optimal_epoch", "still_learning"]
-    memorised = dataset[[*CURVE, "coverage", "fraction", "weighted", *SCORES_OF_ALL]]
-    curves = beside_learning(memorised, learning, losses)
-    return curves.merge(models[["model", "family", "parameters"]], on="model")
+    sizes = models[["model", "family", "parameters"]]
+    return curves(KIND, dataset, learning).merge(sizes, on="model")
 
 
 class ModelSize(Study):

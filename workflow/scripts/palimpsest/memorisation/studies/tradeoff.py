@@ -5,15 +5,7 @@ from __future__ import annotations
 from palimpsest.configuration.settings import Settings
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
-from palimpsest.memorisation.joins import (
-    AT_EPOCH,
-    COVERED,
-    CURVE,
-    DISTINCT,
-    PERFECT,
-    UNSEEN,
-    beside_learning,
-)
+from palimpsest.memorisation.joins import curves
 from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
 from palimpsest.memorisation.study import Study, kind_of_study
 
@@ -45,13 +37,8 @@ def table(
 
     Source: section 4, RQ3, figures 3, 18 to 20 and 23 to 30.
     """
-    of_all = ["coverage", "fraction", "weighted", *DISTINCT, *AT_EPOCH]
-    placebos = [*UNSEEN, *COVERED, *PERFECT]
-    bands = ["band_first", "band_last", "never_starts", "start_p10", "start_p90"]
-    memorised = dataset[[*CURVE, *of_all, *placebos, *bands]]
-    losses = ["train_loss", "test_loss", "optimal_test_loss", "optimal_epoch", "still_learning"]
-    counterparts = pd.array([counterpart] * len(memorised), dtype="string")
-    return beside_learning(memorised.assign(counterpart=counterparts), learning, losses)
+    found = curves(KIND, dataset, learning)
+    return found.assign(counterpart=pd.array([counterpart] * len(found), dtype="string"))
 
 
 class Tradeoff(Study):

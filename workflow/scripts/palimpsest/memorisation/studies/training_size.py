@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
-from palimpsest.memorisation.joins import CURVE, RUN, SCORES_OF_ALL, beside_learning, matched
+from palimpsest.memorisation.joins import RUN, curves, matched
 from palimpsest.memorisation.kinds import DATASET, LEARNING, STARTS, columns
 from palimpsest.memorisation.study import Study, kind_of_study
 
@@ -48,10 +48,8 @@ def table(*, starts: pd.DataFrame, dataset: pd.DataFrame, learning: pd.DataFrame
 
     Source: section 4, RQ5, figure 6.
     """
-    losses = ["test_loss", "optimal_test_loss", "optimal_epoch", "still_learning"]
-    memorised = dataset[[*CURVE, "coverage", "fraction", "weighted", *SCORES_OF_ALL]]
-    curves = beside_learning(memorised, learning, losses)
-    optimum = curves[curves["epoch"] == curves["optimal_epoch"]].drop(columns="epoch")
+    found = curves(KIND, dataset, learning)
+    optimum = found[found["epoch"] == found["optimal_epoch"]].drop(columns="epoch")
     repeated = starts[starts["count"] > 1].groupby([*RUN, "measure"], as_index=False)
     repeated = repeated.agg(
         n_repeated=("string_id", "size"), weighted_repeated=("score_at_optimum", "mean")
