@@ -5,6 +5,8 @@ with copies. An embedding is a vector for a string. A setting of an estimator is
 kernel and a bandwidth, or an embedding with a number of neighbours.
 """
 
+from functools import partial
+
 from palimpsest.tables.columns import SHARED
 from palimpsest.tables.kinds import Kind, kinds_in
 
@@ -123,7 +125,7 @@ REGRESSED = (
 )
 BINS = "bin mean_x outcome mean_y lower upper shortest longest n_strings"
 OF_SETTING = ["embedding", "kernel", "bandwidth"]  # the columns of an estimator's setting
-NAME_OF_TEXT = "str: name of the text in the block `density/texts`"
+of_text = partial(columns, language="str: name of the text in the block `density/texts`")
 EMBEDDINGS = Kind(
     "embeddings",
     "One row per string of a dataset: the vector of length 1 that the trained model gives it.",
@@ -246,9 +248,8 @@ SEGMENTS = Kind(
     "segments",
     "One row per distinct segment of a text: a window of words.",
     f"{OF_TEXT}/segments.parquet",
-    columns(
+    of_text(
         "language role segment_id text n_words n_characters document count",
-        language=NAME_OF_TEXT,
         count="int: copies of the segment",
     ),
 )
@@ -256,9 +257,8 @@ TEXT_EMBEDDINGS = Kind(
     "text_embeddings",
     "One row per segment: its vector of length 1 and, for queries, the model's loss.",
     f"{OF_TEXT}/embeddings.parquet",
-    columns(
+    of_text(
         "language role segment_id embedding vector n_tokens n_unknown nll",
-        language=NAME_OF_TEXT,
         vector="vector: the embedding, of length 1",
         n_tokens="int?: number of predicted tokens; null without a language model",
         nll="float?: negative log likelihood, nats; null without a language model",
@@ -268,12 +268,11 @@ TEXT_DENSITY = Kind(
     "text_density",
     "One row per query, kernel and bandwidth: the density of the corpus at the query.",
     f"{OF_TEXT}/density.parquet",
-    columns(
+    of_text(
         """
         language segment_id embedding n_characters document perplexity kernel bandwidth log_density
         log_local log_random log_approximate k nearest mean_distance
         """,
-        language=NAME_OF_TEXT,
         perplexity="float?: of the query; null without a language model",
     ),
 )
@@ -282,13 +281,13 @@ TEXT_BINS = Kind(
     "One row per kernel, bandwidth, part and bin: perplexity of queries of similar length, from "
     "sparse to dense; a text without a language model has no rows.",
     f"{OF_TEXT}/bins.parquet",
-    columns(f"language embedding kernel bandwidth part {BINS}", language=NAME_OF_TEXT),
+    of_text(f"language embedding kernel bandwidth part {BINS}"),
 )
 TEXT_REGRESSIONS = Kind(
     "text_regressions",
     "One row per regression and fixed effect; a text without a language model has no rows.",
     f"{OF_TEXT}/regressions.parquet",
-    columns(f"language regression outcome predictor embedding {REGRESSED}", language=NAME_OF_TEXT),
+    of_text(f"language regression outcome predictor embedding {REGRESSED}"),
 )
 KINDS = kinds_in(globals())
 # Of the runs of a factorial, made by one job

@@ -167,6 +167,11 @@ class Material:
         return int((self.cohorts == 1).sum())
 
     @cached_property
+    def measured_counts(self) -> np.ndarray:
+        """1 for each row of the dataset that is measured, otherwise 0, int[strings]."""
+        return np.isin(np.arange(len(self.counts)), self.measured_rows).astype(int)
+
+    @cached_property
     def vocabulary(self) -> int:
         """Size of a vocabulary that holds all tokens; used for twins."""
         return max(*self.token_ids.terminals, self.token_ids.start, self.token_ids.end) + 1
@@ -177,10 +182,8 @@ class Material:
         It is the loss over the training multiset or, if no training string is measured, over the
         measured strings.
         """
-        among = np.zeros_like(self.counts)
-        among[self.measured_rows] = 1
-        trained = self.counts * among
-        counts = trained if trained.any() else among
+        trained = self.counts * self.measured_counts
+        counts = trained if trained.any() else self.measured_counts
         return summarise(measured[max(measured)], counts, self.encoded.n_tokens)
 
     def losses(self, measured: np.ndarray) -> dict[str, float]:
@@ -188,13 +191,11 @@ class Material:
 
         A run that measures only some strings has no loss over a set that it does not measure.
         """
-        among = np.zeros_like(self.counts)
-        among[self.measured_rows] = 1
         found = {"train_loss": self.counts, "test_loss": self.test_counts}
         return {
             name: summarise(measured, counts, self.encoded.n_tokens)
             for name, counts in found.items()
-            if counts.any() and (among[counts > 0] == 1).all()
+            if counts.any() and self.measured_counts[counts > 0].all()
         }
 
     def check(self, measured: np.ndarray) -> np.ndarray:
