@@ -9,7 +9,8 @@ Source: LMD3: Language Model Data Density Dependence, section 6.2, figures 4 and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -149,27 +150,16 @@ def _tabulated(
     kind: Kind,
     magnitude_of: Callable[[str, str, float], float | None] = lambda *_: None,
 ) -> pd.DataFrame:
-    own = {"part", *BINS.split()}
-    keys = [name for name in kind.names if name not in own]
-    found = list(_bins_of_groups(frame, keys, y_of, parts, magnitude_of))
-    return pd.concat(found)[kind.names] if found else kind.schema.empty_table().to_pandas()
-
-
-def _bins_of_groups(
-    frame: pd.DataFrame,
-    keys: list[str],
-    y_of: dict[str, str],
-    parts: tuple[str, ...],
-    magnitude_of: Callable[[str, str, float], float | None],
-) -> Iterator[pd.DataFrame]:
+    keys = [name for name in kind.names if name not in {"part", *BINS.split()}]
+    found = []
     for values, rows in frame.groupby(keys, sort=False):
         about = dict(zip(keys, values, strict=True))
-        for part in parts:
+        for part, (outcome, y) in itertools.product(parts, y_of.items()):
+            strings = rows[["string_id", "length"]].assign(
+                x=rows[X_OF_PART[part]].astype(float), y=rows[y].astype(float)
+            )
             magnitude = magnitude_of(part, about["kernel"], about["bandwidth"])
-            for outcome, y in y_of.items():
-                strings = rows[["string_id", "length"]].assign(
-                    x=rows[X_OF_PART[part]].astype(float), y=rows[y].astype(float)
-                )
-                bins = binned(strings, outcome, magnitude=magnitude)
-                if not bins.empty:
-                    yield bins.assign(**about, part=part)
+            bins = binned(strings, outcome, magnitude=magnitude)
+            if not bins.empty:
+                found.append(bins.assign(**about, part=part))
+    return pd.concat(found)[kind.names] if found else kind.schema.empty_table().to_pandas()
