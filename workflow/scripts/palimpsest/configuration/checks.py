@@ -151,12 +151,15 @@ def without_probabilities(
 def of_one_study(
     settings: Settings, key: str, asked: dict, needed: int, why: str
 ) -> Iterator[Mistake]:
-    """Mistakes in a block with one model, one size and languages that must have a grammar.
+    """Mistakes in a block with a model or models, one size, and languages that need a grammar.
 
     `needed` is the number of strings to draw from each language. `why` names what needs the
     probabilities.
     """
-    yield from unknown_model(settings, f"{key}/model", asked["model"])
+    if "models" in asked:
+        yield from unknown_models(settings, f"{key}/models", asked["models"])
+    else:
+        yield from unknown_model(settings, f"{key}/model", asked["model"])
     yield from unknown_languages(settings, f"{key}/languages", asked["languages"])
     yield from without_probabilities(settings, f"{key}/languages", asked["languages"], why)
     yield from too_many_strings(settings, f"{key}/size", [needed], asked["languages"])

@@ -121,12 +121,12 @@ def _vectors(
     return of_sentences(job.embedding, texts, batch_size)
 
 
-def hashed_ngrams(texts: list[str], width: int = WIDTH) -> np.ndarray:
-    """Counts float32[texts, width] of one to three words in a row, of length 1.
+def hashed_ngrams(texts: list[str]) -> np.ndarray:
+    """Counts float32[texts, WIDTH] of one to three words in a row, of length 1.
 
-    An n-gram is hashed to one of `width` places and to a sign, so the memory does not grow with the
+    An n-gram is hashed to one of `WIDTH` places and to a sign, so the memory does not grow with the
     vocabulary, and vectors of other calls can be compared. Squared distances are kept on average,
-    with a relative error of about sqrt(2 / width): 3 %.
+    with a relative error of about sqrt(2 / WIDTH): 3 %.
 
     Source: Weinberger et al., Feature Hashing for Large Scale Multitask Learning (2009).
     """
@@ -137,11 +137,11 @@ def hashed_ngrams(texts: list[str], width: int = WIDTH) -> np.ndarray:
         token_pattern=None,
         lowercase=False,
         ngram_range=(1, LONGEST),
-        n_features=width,
+        n_features=WIDTH,
         norm="l2",
         dtype=np.float32,
     )
-    vectors = np.empty((len(texts), width), dtype=np.float32)
+    vectors = np.empty((len(texts), WIDTH), dtype=np.float32)
     for start in range(0, len(texts), AT_ONCE):
         some = slice(start, start + AT_ONCE)
         vectors[some] = counted.transform(texts[some]).toarray()

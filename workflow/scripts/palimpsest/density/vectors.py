@@ -10,13 +10,13 @@ from palimpsest.errors import UserError
 LONGEST = 3  # symbols, or words of a text, in a row
 
 
-def ngram_vectors(strings: Sequence[Sequence[str]], longest: int = LONGEST) -> np.ndarray:
+def ngram_vectors(strings: Sequence[Sequence[str]]) -> np.ndarray:
     """Vectors float64[n, D] of length 1: how often each n-gram occurs in each string.
 
-    An n-gram is up to `longest` symbols in a row. D is the number of n-grams that occur in any of
+    An n-gram is one to three symbols in a row. D is the number of n-grams that occur in any of
     the strings, so only vectors of one call can be compared. Equal strings have equal vectors.
     """
-    counts = [_counts(string, longest) for string in strings]
+    counts = [_counts(string) for string in strings]
     place = {
         ngram: number for number, ngram in enumerate(dict.fromkeys(n for c in counts for n in c))
     }
@@ -26,11 +26,11 @@ def ngram_vectors(strings: Sequence[Sequence[str]], longest: int = LONGEST) -> n
     return of_length_one(vectors)
 
 
-def _counts(string: Sequence[str], longest: int) -> Counter:
+def _counts(string: Sequence[str]) -> Counter:
     symbols = tuple(string)
     return Counter(
         symbols[start : start + n]
-        for n in range(1, longest + 1)
+        for n in range(1, LONGEST + 1)
         for start in range(len(symbols) - n + 1)
     )
 

@@ -9,12 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from palimpsest.configuration.checks import (
-    too_many_strings,
-    unknown_languages,
-    unknown_models,
-    without_probabilities,
-)
+from palimpsest.configuration.checks import of_one_study
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.information.interventions import FRESH, REPEATED
@@ -67,11 +62,8 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     asked = block(settings)
     if asked is None:
         return
-    yield from unknown_models(settings, f"{KEY}/models", asked["models"])
-    yield from unknown_languages(settings, f"{KEY}/languages", asked["languages"])
-    yield from without_probabilities(settings, f"{KEY}/languages", asked["languages"], NEEDS)
     needed = size_of(FRESH, asked["size"], n_epochs(settings)) + asked["tests"]
-    yield from too_many_strings(settings, f"{KEY}/size", [needed], asked["languages"])
+    yield from of_one_study(settings, KEY, asked, needed, NEEDS)
     if (every := settings.recipe(asked["recipe"])["evaluate_every"]) != 1:
         yield Mistake(
             f"{KEY}/recipe",

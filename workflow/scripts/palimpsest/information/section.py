@@ -8,12 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from palimpsest.configuration.checks import (
-    too_many_strings,
-    unknown_languages,
-    unknown_models,
-    without_probabilities,
-)
+from palimpsest.configuration.checks import of_one_study
 from palimpsest.configuration.layers import PartOf
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
@@ -113,12 +108,9 @@ def n_layers(settings: Settings, model: str) -> int:
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
-    block, key = settings.block("information"), "information"
-    yield from unknown_models(settings, f"{key}/models", block["models"])
-    yield from unknown_languages(settings, f"{key}/languages", block["languages"])
-    yield from without_probabilities(settings, f"{key}/languages", block["languages"], NEEDS)
+    block = settings.block("information")
     needed = block["size"] + block["tests"]
-    yield from too_many_strings(settings, f"{key}/size", [needed], block["languages"])
+    yield from of_one_study(settings, "information", block, needed, NEEDS)
     yield from _shares(block)
     yield from _seeds(settings, block)
     yield from _answers(settings, block)

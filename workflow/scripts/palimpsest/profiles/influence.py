@@ -61,7 +61,6 @@ def without(
     removed: Sequence[np.ndarray],
     replacements: np.ndarray,
     training: np.ndarray,
-    seed: int = 0,
 ) -> Moved:
     """The weights of a trained model without some of its training strings, to first order.
 
@@ -73,11 +72,10 @@ def without(
     replacements : rows of strings like those that take their place; their mean gradient counts once
         for every string that is left out
     training : rows int[N] of the training set
-    seed : of the sampled strings and of the estimate of the mean eigenvalue
 
     Source: Causal Estimation of Memorisation Profiles, eq. 13; see the module for what differs.
     """
-    chance = np.random.default_rng(seed)
+    chance = np.random.default_rng(0)  # of the sample, and of the estimate of the mean eigenvalue
     sample = chance.permutation(training)[:SAMPLED]
     curvature = GaussNewton(models, strings, sample)
     damping = DAMPING * mean_eigenvalue(curvature, chance)
