@@ -119,9 +119,9 @@ rule train_replicates:
 # from training, so that nothing is trained again when these folders are wanted later.
 rule export_model:
     input:
+        ancient(pretrained_files),
         weights=paths.WEIGHTS,
         manifest=paths.MANIFEST,
-        pretrained=ancient(pretrained_files),
     output:
         folder=directory(paths.MODEL_FOLDER),
     log:
@@ -137,8 +137,8 @@ rule export_model:
         mem_mb=training_memory,
         runtime=60,
     params:
+        model_row,
+        **made_by("palimpsest.jobs.export:export_run"),
         models=lookup("models_table", within=config),
-        row=model_row,
-        code=of_code("export_model.py"),
     script:
-        "../scripts/export_model.py"
+        "../scripts/make.py"
