@@ -91,10 +91,8 @@ def model_row(wildcards):
 
 def training_values(wildcards):
     """The values of a recipe for a model."""
-    try:
+    with refusing():
         return settings.training(wildcards.model, wildcards.recipe)
-    except UserError as error:
-        sys.exit(f"error: {error}")
 
 
 def values_of_recipe(wildcards):

@@ -10,28 +10,17 @@ rule information:
 
 if information_block:
 
-    rule dataset_intervened:
-        input:
-            corpus=corpus,
+    use rule dataset as dataset_intervened with:
         output:
             strings=with_variants(paths.DATASET, INFORMATION_VARIANTS),
         log:
             "logs/dataset_intervened/{language}/n{size}-seed{seed}.log",
         benchmark:
             "benchmarks/dataset_intervened/{language}/n{size}-seed{seed}.tsv"
-        priority: 1000
-        conda:
-            "../../envs/languages.yaml"
-        threads: 1
-        resources:
-            mem_mb=2000,
-            runtime=30,
         params:
             # The evaluated strings are not drawn from a test set, and nothing is set apart.
             **making(INFORMATION_VARIANTS, split=INDEPENDENT),
             options=information_values("tests"),
-        script:
-            "../scripts/make.py"
 
     rule read_activations:
         input:
@@ -105,27 +94,16 @@ if information_block:
             "../scripts/make.py"
 
     # Both variants of a seed are made together, because their strings are drawn together.
-    rule dataset_finetuned:
-        input:
-            corpus=corpus,
+    use rule dataset as dataset_finetuned with:
         output:
             strings=of_finetuned(paths.DATASET, "{seed}"),
         log:
             "logs/dataset_finetuned/{language}/seed{seed}.log",
         benchmark:
             "benchmarks/dataset_finetuned/{language}/seed{seed}.tsv"
-        priority: 1000
-        conda:
-            "../../envs/languages.yaml"
-        threads: 1
-        resources:
-            mem_mb=2000,
-            runtime=30,
         params:
             **making(finetuned.VARIANTS, split=INDEPENDENT),
             options=FINETUNED,
-        script:
-            "../scripts/make.py"
 
     for variant in finetuned.VARIANTS:
 

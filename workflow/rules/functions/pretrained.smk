@@ -25,8 +25,6 @@ def installed_embedder(wildcards):
 def there_or_installed(model, names, find_package):
     """[], if the model's folder has all files, or if `find_package` finds what it is made from."""
     if works and not all(Path(model.folder, name).exists() for name in names):
-        try:
+        with refusing():
             find_package(model)
-        except UserError as error:
-            sys.exit(f"error: {error}")
     return []
