@@ -35,10 +35,7 @@ for suffix, (languages, variants) in leaky_languages().items():
         params:
             # The test strings are not drawn from a test set, and nothing is set apart for them.
             **making(variants, split=INDEPENDENT),
-            options={
-                name: lookup(f"density/leakage/{name}", within=config)
-                for name in ("tests", "leaked", "level", "redrawn")
-            },
+            options=values_of("density/leakage", "tests", "leaked", "level", "redrawn"),
         script:
             "../scripts/make.py"
 
@@ -100,7 +97,7 @@ for part, (languages, variants) in embedded_together().items():
             runtime=60,
         params:
             **made_by("palimpsest.density.densities:densities"),
-            **density_values("kernels", "neighbours", "approximation"),
+            **values_of("density", "kernels", "neighbours", "approximation"),
         script:
             "../scripts/make.py"
 
@@ -143,7 +140,7 @@ use rule compare_with_truth as compare_leakage with:
         runtime=30,
     params:
         **made_by("palimpsest.density.leakage_study:factorial"),
-        **density_values("shown"),
+        **values_of("density", "shown"),
 
 
 use rule compare_with_truth as compare_left_out with:
@@ -161,7 +158,7 @@ use rule compare_with_truth as compare_left_out with:
         runtime=30,
     params:
         **made_by("palimpsest.density.leakage_study:left_out"),
-        **density_values("shown"),
+        **values_of("density", "shown"),
 
 
 use rule compare_with_truth as regress_on_density with:
@@ -265,4 +262,4 @@ use rule compare_with_truth as text_density with:
         runtime=120,
     params:
         **made_by("palimpsest.density.text_density:of_text"),
-        **density_values("kernels", "neighbours", "approximation"),
+        **values_of("density", "kernels", "neighbours", "approximation"),

@@ -20,7 +20,7 @@ if information_block:
         params:
             # The evaluated strings are not drawn from a test set, and nothing is set apart.
             **making(INFORMATION_VARIANTS, split=INDEPENDENT),
-            options=information_values("tests"),
+            options=values_of("information", "tests"),
 
     rule read_activations:
         input:
@@ -65,7 +65,7 @@ if information_block:
             runtime=120,
         params:
             **made_by("palimpsest.information.measured:of_runs"),
-            **information_values("bins", "neighbours", "pairs"),
+            **values_of("information", "bins", "neighbours", "pairs"),
         script:
             "../scripts/make.py"
 

@@ -20,7 +20,7 @@ rule plan:
     params:
         make="palimpsest.planning.summary:plan_table",
         code=moment,
-        rows=plan_rows,
+        rows=of_experiment("plan"),
         summary=plan_summary,
     script:
         "../scripts/make.py"

@@ -18,7 +18,7 @@ use rule dataset as dataset_stream with:
     params:
         # The strings of a stream are distinct, and need no stand-ins.
         **making([STREAM, *STREAMS_WITHOUT], split=INDEPENDENT),
-        options=profile_values("cohorts", "panel", "validation"),
+        options=values_of("profiles", "cohorts", "panel", "validation"),
 
 
 # The streams of all sizes of a seed are made together, because their strings are drawn together.
@@ -32,8 +32,8 @@ use rule dataset as dataset_diluted with:
     params:
         **making(dilution.VARIANTS, split=INDEPENDENT),
         options={
-            **profile_values("cohort_size", "validation"),
-            **diluted_values("sizes", "copies", "probes"),
+            **values_of("profiles", "cohort_size", "validation"),
+            **values_of("profiles/dilution", "sizes", "copies", "probes"),
         },
 
 
@@ -54,7 +54,7 @@ rule estimate_profiles:
         runtime=30,
     params:
         **made_by("palimpsest.profiles.profile:of_streams"),
-        **profile_values("panel"),
+        **values_of("profiles", "panel"),
     script:
         "../scripts/make.py"
 

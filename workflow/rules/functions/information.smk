@@ -47,11 +47,6 @@ def of_information_seeds(pattern, variant):
     return expand(fill(pattern, variant=variant), seed=INFORMATION_SEEDS, allow_missing=True)
 
 
-def information_values(*keys):
-    """Some keys of the block `information`, as parameters; a change of others reruns nothing."""
-    return {key: lookup(f"information/{key}", within=config, default=None) for key in keys}
-
-
 def of_information(pattern):
     """The pattern once for every variant and seed of the section; models stay wildcards."""
     asked = {"variant": INFORMATION_VARIANTS, "seed": INFORMATION_SEEDS}

@@ -3,11 +3,6 @@ import time
 from palimpsest.planning.summary import additions, summary
 
 
-def plan_rows(wildcards):
-    """The rows of the plan: for each group of runs and seed, the time and memory that they need."""
-    return experiment.plan
-
-
 def plan_summary(wildcards):
     """A text with the runs that each section and study adds, and the totals of all runs."""
     whole = summary(experiment.plan, planner.hardware, experiment.derived)

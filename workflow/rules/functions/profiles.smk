@@ -40,17 +40,6 @@ DILUTED_SIZES = (profile_block["dilution"] or {"sizes": [0]})["sizes"]
 QUESTION_STREAMS = query_command("continuations", "influences")
 
 
-def profile_values(*keys):
-    """Some keys of the block `profiles`, as parameters; a change of other keys reruns nothing."""
-    return {key: lookup(f"profiles/{key}", within=config, default=None) for key in keys}
-
-
-def diluted_values(*keys):
-    """Some keys of the block `profiles/dilution`, as parameters; None without the study."""
-    asked = profile_block["dilution"] or {}
-    return {key: asked.get(key) for key in keys}
-
-
 def of_profile_seeds(pattern):
     """The pattern once for every seed of the exact truth."""
     return expand(pattern, seed=PROFILE_SEEDS, allow_missing=True)

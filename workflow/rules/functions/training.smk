@@ -3,6 +3,7 @@ import json
 import re
 from collections import Counter
 
+from palimpsest.models.table import learning_rate as table_learning_rate
 from palimpsest.regimes import LEAVE_ONE_OUT, LeaveOneOut
 from palimpsest.requests import CHECKPOINTS, FOLDER, TOKENS, WEIGHTS, Runs
 
@@ -21,6 +22,42 @@ REPLICATES = {
     "manifest": paths.REPLICATES_MANIFEST,
     "weights": paths.REPLICATES_WEIGHTS,
 }
+
+
+def learning_rate(wildcards):
+    """Peak learning rate of a model (or of its twin), from the table of models."""
+    return table_learning_rate(wildcards.model, settings.models)
+
+
+def engine(wildcards):
+    return settings.engine(wildcards.model)
+
+
+def model_row(wildcards):
+    """The values in a model's row of the table of models that affect its traces."""
+    row, scale = resolve(wildcards.model, settings.models)
+    return str(row.decisive(scale))
+
+
+def training_values(wildcards):
+    """The values of a recipe for a model."""
+    with refusing():
+        return settings.training(wildcards.model, wildcards.recipe)
+
+
+def values_of_recipe(wildcards):
+    """The values of a recipe for a model, as flags."""
+    return as_flags(training_values(wildcards))
+
+
+def checkpoint_every(wildcards):
+    return training_values(wildcards)["checkpoint_every"]
+
+
+def as_flags(training):
+    """The values of a recipe as flags, without `checkpoint_every`: it affects no result."""
+    keys = sorted(training.keys() - {"checkpoint_every"})
+    return " ".join(f"--{key.replace('_', '-')} {training[key]}" for key in keys)
 
 
 # All values that affect a trace, except its data. A change of any other key reruns no training.
