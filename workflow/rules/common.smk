@@ -63,6 +63,13 @@ def of_experiment(name):
     return lambda wildcards: getattr(experiment, name)
 
 
+def named_by_user(known, name, key):
+    """What a block of the configuration has by a name; one line and the end for another name."""
+    if name not in known:
+        sys.exit(f"error: {key}: has no {name!r}; it has: {', '.join(known) or 'none'}")
+    return known[name]
+
+
 def delivered(section):
     """The files of a section, with its figures; [] if the configuration has no block for it."""
     return [*experiment.outputs.get(section, []), *experiment.figure_files(section)]

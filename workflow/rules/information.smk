@@ -105,37 +105,33 @@ if information_block:
             **making(finetuned.VARIANTS, split=INDEPENDENT),
             options=FINETUNED,
 
-    for variant in finetuned.VARIANTS:
-
-        rule:
-            name:
-                f"measure_layers_{variant}"
-            input:
-                corpus=corpus,
-                pretrained=ancient(pretrained_files),
-                dataset=of_information_seeds(paths.DATASET, variant),
-                checkpoints=of_information_seeds(paths.CHECKPOINTS, variant),
-            output:
-                layers=of_information_seeds(neural.LAYERS.path, variant),
-                manifest=of_information_seeds(information_section.MANIFEST, variant),
-            log:
-                f"logs/measure_layers_{variant}/{{recipe}}/{{model}}/{{language}}/n{{size}}.log",
-            benchmark:
-                f"benchmarks/measure_layers_{variant}/{{recipe}}/{{model}}/{{language}}/n{{size}}.tsv"
-            conda:
-                "../../envs/training.yaml"
-            threads: training_threads
-            resources:
-                mem_mb=training_memory,
-                runtime=training_minutes,
-                gpu=training_gpus,
-                checkpoint_every=checkpoint_every,
-            params:
-                **asking(
-                    information_section.MEASURING_LAYERS, information_section.of_layers(settings)
-                ),
-            shell:
-                LAYERS_OF_EPOCHS
+    rule measure_layers:
+        input:
+            corpus=corpus,
+            pretrained=ancient(pretrained_files),
+            dataset=with_information_seeds(paths.DATASET),
+            checkpoints=with_information_seeds(paths.CHECKPOINTS),
+        output:
+            layers=with_information_seeds(neural.LAYERS.path),
+            manifest=with_information_seeds(information_section.MANIFEST),
+        log:
+            "logs/measure_layers_{variant}/{recipe}/{model}/{language}/n{size}.log",
+        benchmark:
+            "benchmarks/measure_layers_{variant}/{recipe}/{model}/{language}/n{size}.tsv"
+        wildcard_constraints:
+            variant="|".join(finetuned.VARIANTS),
+        conda:
+            "../../envs/training.yaml"
+        threads: training_threads
+        resources:
+            mem_mb=training_memory,
+            runtime=training_minutes,
+            gpu=training_gpus,
+            checkpoint_every=checkpoint_every,
+        params:
+            **asking(information_section.MEASURING_LAYERS, information_section.of_layers(settings)),
+        shell:
+            LAYERS_OF_EPOCHS
 
     rule compare_epochs:
         input:

@@ -63,11 +63,7 @@ def profiles_to_correlate(wildcards):
 
 def panel_of_user(wildcards):
     """A panel that the configuration names; in paths, the wildcard of its name is `language`."""
-    known = panel_files.panels(profile_block)
-    if wildcards.language not in known:
-        named = ", ".join(known) or "none"
-        sys.exit(f"error: profiles/panels: has no {wildcards.language!r}; it has: {named}")
-    return known[wildcards.language]
+    return named_by_user(panel_files.panels(profile_block), wildcards.language, "profiles/panels")
 
 
 def panel_file(wildcards):
