@@ -17,8 +17,7 @@ from palimpsest.pretrained.embedders import (
     WEIGHTS,
     Embedder,
 )
-from palimpsest.pretrained.packages import INSTALL, find, find_folder
-from palimpsest.pretrained.replacement import replacing
+from palimpsest.pretrained.packages import INSTALL, find, find_folder, replacing
 
 
 def converted(model: str, log: TextIO) -> None:
