@@ -158,7 +158,7 @@ use rule compare_with_retraining as measure_dilution with:
 # A panel of the user's own; `language` in its paths is the name of the panel.
 use rule compare_with_retraining as estimate_panel with:
     input:
-        panel=panel_file,
+        panel=of_panel("file"),
     output:
         panel_profile=profiled.PANEL_PROFILE.path,
         panel_persistence=profiled.PANEL_PERSISTENCE.path,
@@ -168,4 +168,4 @@ use rule compare_with_retraining as estimate_panel with:
         "benchmarks/estimate_panel/{language}.tsv"
     params:
         **made_by("palimpsest.profiles.profile:of_panel_file"),
-        columns=panel_columns,
+        columns=of_panel("columns"),

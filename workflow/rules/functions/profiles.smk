@@ -61,16 +61,11 @@ def profiles_to_correlate(wildcards):
     ]
 
 
-def panel_of_user(wildcards):
-    """A panel that the configuration names; in paths, the wildcard of its name is `language`."""
-    return named_by_user(panel_files.panels(profile_block), wildcards.language, "profiles/panels")
+def of_panel(key):
+    """A function that gives a key of a panel that the configuration names, as `of_text` does."""
 
+    def value(wildcards):
+        known = panel_files.panels(profile_block)
+        return getattr(named_by_user(known, wildcards.language, "profiles/panels"), key)
 
-def panel_file(wildcards):
-    """The file of a panel."""
-    return panel_of_user(wildcards).file
-
-
-def panel_columns(wildcards):
-    """The file's own names of a panel's columns."""
-    return panel_of_user(wildcards).columns
+    return value
