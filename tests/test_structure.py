@@ -24,7 +24,7 @@ ROOMS = [
     ["corpora", "pretrained"],
     ["configuration"],
     ["claims", "code_archive", "devices", "ends", "recovery", "renamed_results", "traces"],
-    ["figures", "slurm", "token_losses"],
+    ["figures", "slurm", "token_losses", "training_rules"],
     ["section"],
     ["planning"],
     ["datasets", "report"],

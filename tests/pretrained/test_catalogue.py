@@ -10,8 +10,8 @@ import pytest
 from helpers.experiments import message
 from palimpsest.models import read_models
 from palimpsest.pretrained.catalogue import CATALOGUE, GEMMA, SMOLLM2, made_in
-from palimpsest.pretrained.copying import copy
 from palimpsest.pretrained.embedders import EMBEDDERS, FILES_OF_EMBEDDER, MINILM, WEIGHTS
+from palimpsest.pretrained.making import copy
 from palimpsest.pretrained.packages import READER, find, find_folder, join
 
 ROOT = Path(__file__).parents[2]

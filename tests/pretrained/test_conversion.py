@@ -4,8 +4,7 @@ import pytest
 
 from helpers.experiments import message
 from palimpsest.pretrained.catalogue import GEMMA, SMOLLM2
-from palimpsest.pretrained.packages import find
-from palimpsest.pretrained.replacement import replacing
+from palimpsest.pretrained.packages import find, replacing
 
 pytestmark = pytest.mark.pretrained
 BEFORE = "what an earlier conversion made"

@@ -2,7 +2,6 @@
 from palimpsest import paths
 from palimpsest.paths import fill
 from palimpsest.fingerprint import of_code
-from palimpsest.models.table import learning_rate as table_learning_rate
 from palimpsest.models.table import resolve
 from palimpsest.planning import duration, memory
 from palimpsest.pretrained.catalogue import FILES, made_in
@@ -54,12 +53,29 @@ def made_by(function, *others):
     return {"make": function, "code": of_code("make.py", function, *others)}
 
 
+def values_of(block, *keys):
+    """Some keys of a block, as parameters; a change of its other keys reruns nothing."""
+    return {key: lookup(f"{block}/{key}", within=config, default=None) for key in keys}
+
+
+def of_experiment(name):
+    """A parameter that is worked out when its job is planned: an attribute of the experiment."""
+    return lambda wildcards: getattr(experiment, name)
+
+
+def named_by_user(known, name, key):
+    """What a block of the configuration has by a name; one line and the end for another name."""
+    if name not in known:
+        sys.exit(f"error: {key}: has no {name!r}; it has: {', '.join(known) or 'none'}")
+    return known[name]
+
+
 def delivered(section):
     """The files of a section, with its figures; [] if the configuration has no block for it."""
     return [*experiment.outputs.get(section, []), *experiment.figure_files(section)]
 
 
-# Inputs and parameters of training
+# Inputs of training
 
 
 def corpus(wildcards):
@@ -72,44 +88,6 @@ def pretrained_files(wildcards):
     row, scale = resolve(wildcards.model, settings.models)
     model = made_in(row.id) if scale == "full" else None
     return [f"{model.folder}/{name}" for name in FILES] if model else []
-
-
-def learning_rate(wildcards):
-    """Peak learning rate of a model (or of its twin), from the table of models."""
-    return table_learning_rate(wildcards.model, settings.models)
-
-
-def engine(wildcards):
-    return settings.engine(wildcards.model)
-
-
-def model_row(wildcards):
-    """The values in a model's row of the table of models that affect its traces."""
-    row, scale = resolve(wildcards.model, settings.models)
-    return str(row.decisive(scale))
-
-
-def training_values(wildcards):
-    """The values of a recipe for a model."""
-    try:
-        return settings.training(wildcards.model, wildcards.recipe)
-    except UserError as error:
-        sys.exit(f"error: {error}")
-
-
-def values_of_recipe(wildcards):
-    """The values of a recipe for a model, as flags."""
-    return as_flags(training_values(wildcards))
-
-
-def checkpoint_every(wildcards):
-    return training_values(wildcards)["checkpoint_every"]
-
-
-def as_flags(training):
-    """The values of a recipe as flags, without `checkpoint_every`: it affects no result."""
-    keys = sorted(training.keys() - {"checkpoint_every"})
-    return " ".join(f"--{key.replace('_', '-')} {training[key]}" for key in keys)
 
 
 # Resources of jobs

@@ -35,10 +35,7 @@ for suffix, (languages, variants) in leaky_languages().items():
         params:
             # The test strings are not drawn from a test set, and nothing is set apart for them.
             **making(variants, split=INDEPENDENT),
-            options={
-                name: lookup(f"density/leakage/{name}", within=config)
-                for name in ("tests", "leaked", "level", "redrawn")
-            },
+            options=values_of("density/leakage", "tests", "leaked", "level", "redrawn"),
         script:
             "../scripts/make.py"
 
@@ -100,79 +97,9 @@ for part, (languages, variants) in embedded_together().items():
             runtime=60,
         params:
             **made_by("palimpsest.density.densities:densities"),
-            **density_values("kernels", "neighbours", "approximation"),
+            **values_of("density", "kernels", "neighbours", "approximation"),
         script:
             "../scripts/make.py"
-
-
-rule compare_leakage:
-    input:
-        **files_of_runs(of_factorial),
-        embeddings=fullest_leak(dense.EMBEDDINGS.path),
-    output:
-        **{kind.name: kind.path for kind in dense.OF_FACTORIAL},
-    log:
-        "logs/compare_leakage/{recipe}/{model}/{language}/n{size}.log",
-    benchmark:
-        "benchmarks/compare_leakage/{recipe}/{model}/{language}/n{size}.tsv"
-    # The regressions wait for it, and take longer than figures.
-    priority: 100
-    conda:
-        "../../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=8000,
-        runtime=30,
-    params:
-        **made_by("palimpsest.density.leakage_tables:factorial"),
-        **density_values("shown"),
-    script:
-        "../scripts/make.py"
-
-
-rule compare_left_out:
-    input:
-        **files_of_runs(left_out_and_whole),
-        corpus=corpus,
-    output:
-        table=dense.LEFT_OUT.path,
-    log:
-        "logs/compare_left_out/{recipe}/{model}/{language}/n{size}.log",
-    benchmark:
-        "benchmarks/compare_left_out/{recipe}/{model}/{language}/n{size}.tsv"
-    conda:
-        "../../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=8000,
-        runtime=30,
-    params:
-        **made_by("palimpsest.density.leakage_tables:left_out"),
-        **density_values("shown"),
-    script:
-        "../scripts/make.py"
-
-
-rule regress_on_density:
-    input:
-        leakage=dense.LEAKAGE.path,
-    output:
-        table=dense.REGRESSIONS.path,
-    log:
-        "logs/regress_on_density/{recipe}/{model}/{language}/n{size}.log",
-    benchmark:
-        "benchmarks/regress_on_density/{recipe}/{model}/{language}/n{size}.tsv"
-    priority: 100
-    conda:
-        "../../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
-        runtime=60,
-    params:
-        **made_by("palimpsest.density.regressions:regress"),
-    script:
-        "../scripts/make.py"
 
 
 rule compare_with_truth:
@@ -196,7 +123,62 @@ rule compare_with_truth:
         "../scripts/make.py"
 
 
-rule compare_memorised:
+use rule compare_with_truth as compare_leakage with:
+    input:
+        **files_of_runs(of_factorial),
+        embeddings=fullest_leak(dense.EMBEDDINGS.path),
+    output:
+        **{kind.name: kind.path for kind in dense.OF_FACTORIAL},
+    log:
+        "logs/compare_leakage/{recipe}/{model}/{language}/n{size}.log",
+    benchmark:
+        "benchmarks/compare_leakage/{recipe}/{model}/{language}/n{size}.tsv"
+    # The regressions wait for it, and take longer than figures.
+    priority: 100
+    resources:
+        mem_mb=8000,
+        runtime=30,
+    params:
+        **made_by("palimpsest.density.leakage_tables:factorial"),
+        **values_of("density", "shown"),
+
+
+use rule compare_with_truth as compare_left_out with:
+    input:
+        **files_of_runs(left_out_and_whole),
+        corpus=corpus,
+    output:
+        table=dense.LEFT_OUT.path,
+    log:
+        "logs/compare_left_out/{recipe}/{model}/{language}/n{size}.log",
+    benchmark:
+        "benchmarks/compare_left_out/{recipe}/{model}/{language}/n{size}.tsv"
+    resources:
+        mem_mb=8000,
+        runtime=30,
+    params:
+        **made_by("palimpsest.density.leakage_tables:left_out"),
+        **values_of("density", "shown"),
+
+
+use rule compare_with_truth as regress_on_density with:
+    input:
+        leakage=dense.LEAKAGE.path,
+    output:
+        table=dense.REGRESSIONS.path,
+    log:
+        "logs/regress_on_density/{recipe}/{model}/{language}/n{size}.log",
+    benchmark:
+        "benchmarks/regress_on_density/{recipe}/{model}/{language}/n{size}.tsv"
+    priority: 100
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        **made_by("palimpsest.density.regressions:regress"),
+
+
+use rule compare_with_truth as compare_memorised with:
     input:
         **files_of_runs(with_seeds),
         starts=memorised.STARTS.path,
@@ -206,17 +188,9 @@ rule compare_memorised:
         "logs/compare_memorised/{recipe}/{model}/{language}/n{size}/{variant}.log",
     benchmark:
         "benchmarks/compare_memorised/{recipe}/{model}/{language}/n{size}/{variant}.tsv"
-    conda:
-        "../../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
-        runtime=30,
     params:
         **made_by("palimpsest.density.memorised:memorised"),
         **THRESHOLDS,
-    script:
-        "../scripts/make.py"
 
 
 # Texts of the user's own; `language` in their paths is the name of the text.
@@ -273,7 +247,7 @@ rule embed_text:
         EMBED_TEXT
 
 
-rule text_density:
+use rule compare_with_truth as text_density with:
     input:
         segments=dense.SEGMENTS.path,
         embeddings=dense.TEXT_EMBEDDINGS.path,
@@ -283,14 +257,9 @@ rule text_density:
         "logs/text_density/{language}.log",
     benchmark:
         "benchmarks/text_density/{language}.tsv"
-    conda:
-        "../../envs/analysis.yaml"
-    threads: 1
     resources:
         mem_mb=16000,
         runtime=120,
     params:
         **made_by("palimpsest.density.text_density:of_text"),
-        **density_values("kernels", "neighbours", "approximation"),
-    script:
-        "../scripts/make.py"
+        **values_of("density", "kernels", "neighbours", "approximation"),

@@ -10,28 +10,17 @@ rule information:
 
 if information_block:
 
-    rule dataset_intervened:
-        input:
-            corpus=corpus,
+    use rule dataset as dataset_intervened with:
         output:
             strings=with_variants(paths.DATASET, INFORMATION_VARIANTS),
         log:
             "logs/dataset_intervened/{language}/n{size}-seed{seed}.log",
         benchmark:
             "benchmarks/dataset_intervened/{language}/n{size}-seed{seed}.tsv"
-        priority: 1000
-        conda:
-            "../../envs/languages.yaml"
-        threads: 1
-        resources:
-            mem_mb=2000,
-            runtime=30,
         params:
             # The evaluated strings are not drawn from a test set, and nothing is set apart.
             **making(INFORMATION_VARIANTS, split=INDEPENDENT),
-            options=information_values("tests"),
-        script:
-            "../scripts/make.py"
+            options=values_of("information", "tests"),
 
     rule read_activations:
         input:
@@ -76,7 +65,7 @@ if information_block:
             runtime=120,
         params:
             **made_by("palimpsest.information.measured:of_runs"),
-            **information_values("bins", "neighbours", "pairs"),
+            **values_of("information", "bins", "neighbours", "pairs"),
         script:
             "../scripts/make.py"
 
@@ -105,59 +94,44 @@ if information_block:
             "../scripts/make.py"
 
     # Both variants of a seed are made together, because their strings are drawn together.
-    rule dataset_finetuned:
-        input:
-            corpus=corpus,
+    use rule dataset as dataset_finetuned with:
         output:
             strings=of_finetuned(paths.DATASET, "{seed}"),
         log:
             "logs/dataset_finetuned/{language}/seed{seed}.log",
         benchmark:
             "benchmarks/dataset_finetuned/{language}/seed{seed}.tsv"
-        priority: 1000
-        conda:
-            "../../envs/languages.yaml"
-        threads: 1
-        resources:
-            mem_mb=2000,
-            runtime=30,
         params:
             **making(finetuned.VARIANTS, split=INDEPENDENT),
             options=FINETUNED,
-        script:
-            "../scripts/make.py"
 
-    for variant in finetuned.VARIANTS:
-
-        rule:
-            name:
-                f"measure_layers_{variant}"
-            input:
-                corpus=corpus,
-                pretrained=ancient(pretrained_files),
-                dataset=of_information_seeds(paths.DATASET, variant),
-                checkpoints=of_information_seeds(paths.CHECKPOINTS, variant),
-            output:
-                layers=of_information_seeds(neural.LAYERS.path, variant),
-                manifest=of_information_seeds(information_section.MANIFEST, variant),
-            log:
-                f"logs/measure_layers_{variant}/{{recipe}}/{{model}}/{{language}}/n{{size}}.log",
-            benchmark:
-                f"benchmarks/measure_layers_{variant}/{{recipe}}/{{model}}/{{language}}/n{{size}}.tsv"
-            conda:
-                "../../envs/training.yaml"
-            threads: training_threads
-            resources:
-                mem_mb=training_memory,
-                runtime=training_minutes,
-                gpu=training_gpus,
-                checkpoint_every=checkpoint_every,
-            params:
-                **asking(
-                    information_section.MEASURING_LAYERS, information_section.of_layers(settings)
-                ),
-            shell:
-                LAYERS_OF_EPOCHS
+    rule measure_layers:
+        input:
+            corpus=corpus,
+            pretrained=ancient(pretrained_files),
+            dataset=with_information_seeds(paths.DATASET),
+            checkpoints=with_information_seeds(paths.CHECKPOINTS),
+        output:
+            layers=with_information_seeds(neural.LAYERS.path),
+            manifest=with_information_seeds(information_section.MANIFEST),
+        log:
+            "logs/measure_layers_{variant}/{recipe}/{model}/{language}/n{size}.log",
+        benchmark:
+            "benchmarks/measure_layers_{variant}/{recipe}/{model}/{language}/n{size}.tsv"
+        wildcard_constraints:
+            variant="|".join(finetuned.VARIANTS),
+        conda:
+            "../../envs/training.yaml"
+        threads: training_threads
+        resources:
+            mem_mb=training_memory,
+            runtime=training_minutes,
+            gpu=training_gpus,
+            checkpoint_every=checkpoint_every,
+        params:
+            **asking(information_section.MEASURING_LAYERS, information_section.of_layers(settings)),
+        shell:
+            LAYERS_OF_EPOCHS
 
     rule compare_epochs:
         input:

@@ -8,7 +8,7 @@ rule memorisation:
     localrule: True
 
 
-rule dataset_targets:
+use rule dataset as dataset_targets with:
     input:
         corpus=corpus,
         targets=paths.LANGUAGE_TARGETS,
@@ -18,17 +18,8 @@ rule dataset_targets:
         "logs/dataset_targets/{language}/n{size}-seed{seed}.log",
     benchmark:
         "benchmarks/dataset_targets/{language}/n{size}-seed{seed}.tsv"
-    priority: 1000
-    conda:
-        "../../envs/languages.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=30,
     params:
         **making(TARGET_VARIANTS),
-    script:
-        "../scripts/make.py"
 
 
 rule measure:
@@ -54,7 +45,7 @@ rule measure:
         "../scripts/make.py"
 
 
-rule measure_targets:
+use rule measure as measure_targets with:
     input:
         with_traces=with_seeds(with_variants(paths.TRACE, WITH_TARGETS)),
         with_datasets=with_seeds(with_variants(paths.DATASET, WITH_TARGETS)),
@@ -66,17 +57,8 @@ rule measure_targets:
         "logs/measure_targets/{recipe}/{model}/{language}/n{size}.log",
     benchmark:
         "benchmarks/measure_targets/{recipe}/{model}/{language}/n{size}.tsv"
-    conda:
-        "../../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
-        runtime=30,
     params:
         **made_by("palimpsest.memorisation.targets:target_tables"),
-        **THRESHOLDS,
-    script:
-        "../scripts/make.py"
 
 
 rule measure_leave_one_out:

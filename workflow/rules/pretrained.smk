@@ -30,13 +30,12 @@ rule convert_pretrained:
         mem_mb=8000,
         runtime=30,
     params:
-        model=catalogue_row,
-        code=of_code("convert_pretrained.py"),
+        **made_by("palimpsest.pretrained.making:converted"),
     script:
-        "../scripts/convert_pretrained.py"
+        "../scripts/make.py"
 
 
-rule copy_pretrained:
+use rule convert_pretrained as copy_pretrained with:
     input:
         installed_embedder,
     output:
@@ -48,15 +47,5 @@ rule copy_pretrained:
         "benchmarks/copy_pretrained/{model}.tsv"
     wildcard_constraints:
         model="|".join(map(re.escape, EMBEDDERS)),
-    priority: 1000
-    conda:
-        "../../envs/pretrained.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=30,
     params:
-        model=embedder_row,
-        code=of_code("copy_pretrained.py"),
-    script:
-        "../scripts/copy_pretrained.py"
+        **made_by("palimpsest.pretrained.making:copied"),

@@ -8,55 +8,33 @@ rule profiles:
     localrule: True
 
 
-rule dataset_stream:
-    input:
-        corpus=corpus,
+use rule dataset as dataset_stream with:
     output:
         strings=with_variants(paths.DATASET, [STREAM, *STREAMS_WITHOUT]),
     log:
         "logs/dataset_stream/{language}/n{size}-seed{seed}.log",
     benchmark:
         "benchmarks/dataset_stream/{language}/n{size}-seed{seed}.tsv"
-    priority: 1000
-    conda:
-        "../../envs/languages.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=30,
     params:
         # The strings of a stream are distinct, and need no stand-ins.
         **making([STREAM, *STREAMS_WITHOUT], split=INDEPENDENT),
-        options=profile_values("cohorts", "panel", "validation"),
-    script:
-        "../scripts/make.py"
+        options=values_of("profiles", "cohorts", "panel", "validation"),
 
 
 # The streams of all sizes of a seed are made together, because their strings are drawn together.
-rule dataset_diluted:
-    input:
-        corpus=corpus,
+use rule dataset as dataset_diluted with:
     output:
         strings=with_diluted_sizes(with_variants(paths.DATASET, dilution.VARIANTS)),
     log:
         "logs/dataset_diluted/{language}/seed{seed}.log",
     benchmark:
         "benchmarks/dataset_diluted/{language}/seed{seed}.tsv"
-    priority: 1000
-    conda:
-        "../../envs/languages.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=30,
     params:
         **making(dilution.VARIANTS, split=INDEPENDENT),
         options={
-            **profile_values("cohort_size", "validation"),
-            **diluted_values("sizes", "copies", "probes"),
+            **values_of("profiles", "cohort_size", "validation"),
+            **values_of("profiles/dilution", "sizes", "copies", "probes"),
         },
-    script:
-        "../scripts/make.py"
 
 
 rule estimate_profiles:
@@ -76,7 +54,7 @@ rule estimate_profiles:
         runtime=30,
     params:
         **made_by("palimpsest.profiles.profile:of_streams"),
-        **profile_values("panel"),
+        **values_of("profiles", "panel"),
     script:
         "../scripts/make.py"
 
@@ -132,7 +110,7 @@ rule question_streams:
         QUESTION_STREAMS
 
 
-rule compare_notions:
+use rule compare_with_retraining as compare_notions with:
     input:
         profile=profiled.PROFILE.path,
         exact_profile=profiled.EXACT_PROFILE.path,
@@ -146,20 +124,12 @@ rule compare_notions:
         "logs/compare_notions/{recipe}/{model}/{language}/n{size}.log",
     benchmark:
         "benchmarks/compare_notions/{recipe}/{model}/{language}/n{size}.tsv"
-    conda:
-        "../../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
-        runtime=30,
     params:
         **made_by("palimpsest.profiles.notions:beside_other_notions"),
         length=lookup("profiles/notions/continuation", within=config, default=None),
-    script:
-        "../scripts/make.py"
 
 
-rule correlate_profiles:
+use rule compare_with_retraining as correlate_profiles with:
     input:
         profiles=profiles_to_correlate,
     output:
@@ -168,19 +138,11 @@ rule correlate_profiles:
         "logs/correlate_profiles/{language}/n{size}.log",
     benchmark:
         "benchmarks/correlate_profiles/{language}/n{size}.tsv"
-    conda:
-        "../../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=30,
     params:
         **made_by("palimpsest.profiles.correlation:correlations"),
-    script:
-        "../scripts/make.py"
 
 
-rule measure_dilution:
+use rule compare_with_retraining as measure_dilution with:
     input:
         **{name: with_diluted_sizes(with_seeds(pattern)) for name, pattern in DILUTED_FILES.items()},
     output:
@@ -189,22 +151,14 @@ rule measure_dilution:
         "logs/measure_dilution/{recipe}/{model}/{language}.log",
     benchmark:
         "benchmarks/measure_dilution/{recipe}/{model}/{language}.tsv"
-    conda:
-        "../../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
-        runtime=30,
     params:
         **made_by("palimpsest.profiles.dilution_effects:dilution_tables"),
-    script:
-        "../scripts/make.py"
 
 
 # A panel of the user's own; `language` in its paths is the name of the panel.
-rule estimate_panel:
+use rule compare_with_retraining as estimate_panel with:
     input:
-        panel=panel_file,
+        panel=of_panel("file"),
     output:
         panel_profile=profiled.PANEL_PROFILE.path,
         panel_persistence=profiled.PANEL_PERSISTENCE.path,
@@ -212,14 +166,6 @@ rule estimate_panel:
         "logs/estimate_panel/{language}.log",
     benchmark:
         "benchmarks/estimate_panel/{language}.tsv"
-    conda:
-        "../../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
-        runtime=30,
     params:
         **made_by("palimpsest.profiles.profile:of_panel_file"),
-        columns=panel_columns,
-    script:
-        "../scripts/make.py"
+        columns=of_panel("columns"),

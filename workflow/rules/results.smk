@@ -60,7 +60,7 @@ rule claims:
         "../scripts/make.py"
 
 
-rule write_report:
+use rule figure as write_report with:
     input:
         experiment.all_figures,
         **{kind.name: experiment.tables(kind) for kind in experiment.reported},
@@ -74,12 +74,6 @@ rule write_report:
         "logs/report.log",
     benchmark:
         "benchmarks/report.tsv"
-    conda:
-        "../../envs/figures.yaml"
-    threads: 1
-    resources:
-        mem_mb=4000,
-        runtime=30,
     params:
         **made_by(
             "palimpsest.results:report",
@@ -90,5 +84,3 @@ rule write_report:
         sections={section.name: section.title for section in experiment.sections},
         drawn=drawn(),
         title=lookup("title", within=config),
-    script:
-        "../scripts/make.py"

@@ -27,7 +27,7 @@ from palimpsest.ends.files import WhenNothingIsToBeDone
 from palimpsest.ends.interruption import Interruption
 from palimpsest.ends.refusals import Refusals
 from palimpsest.ends.targets import PlainTargetErrors
-from palimpsest.errors import WRITE_REMEDY, UserError
+from palimpsest.errors import refusing
 from palimpsest.launch import (
     asked_targets,
     collect_rarely,
@@ -55,28 +55,23 @@ if not workflow.deployment_settings.deployment_method and is_read_by_a_shell(sys
 given = list(workflow.overwrite_configfiles or [])
 
 # Snakemake's own error for a broken file does not name the file, and it accepts a key given twice.
-try:
-    for path in ["config/config.yaml", *given]:
-        if os.path.exists(path):
-            check_file(path)
-except UserError as error:
-    sys.exit(f"error: {error}")
+with refusing():
+    for path in filter(os.path.exists, ["config/config.yaml", *given]):
+        check_file(path)
 
 
 configfile: "config/config.yaml"
 
 
 # Snakemake leaves the numbers inside of `--config 'recipes={default: {epochs: 3}}'` as text.
-try:
+with refusing():
     command_line = of_command_line(workflow.config_settings.config_args)
-except UserError as error:
-    sys.exit(f"error: {error}")
 update_config(config, command_line)
 
 # Later files override earlier ones.
 default = [path for path in workflow.configfiles if path not in given]
 sources = Sources([os.path.relpath(path) for path in [*default, *given]], command_line)
-try:
+with refusing():
     extensions.use([*extensions.installed(), *extensions.given_in(config)])
     with extensions.loading():
         from palimpsest.experiment import Experiment
@@ -89,8 +84,6 @@ try:
             targets=asked_targets(sys.argv[1:]) if workflow.is_main_process else (),
         )
     check_names(config["languages_folder"], sys.argv[1:])
-except UserError as error:
-    sys.exit(f"error: {error}")
 
 for note in experiment.notes if workflow.is_main_process else ():
     print(f"note: {note}", file=sys.stderr)
@@ -103,10 +96,8 @@ working_folder = WorkingFolder()
 
 def lock_the_folder(rules=None):
     """Keep other Snakemakes out, or end this one in one line; `rules` are those that will run."""
-    try:
+    with refusing():
         working_folder.take(rules)
-    except UserError as error:
-        sys.exit(f"error: {error}")
 
 
 # Snakemake calls this once, after it has decided which jobs to run and before the first job starts.
@@ -152,21 +143,17 @@ if works and workflow.deployment_settings.deployment_method:
 # A damaged table is renamed before Snakemake checks which files are missing. Only the main process
 # does this, because each job reads this file too. A dry run changes nothing.
 if works and working_folder.is_free():
-    try:
+    with refusing():
         put_damaged_aside(glob("results/**/*.parquet", recursive=True))
-    except OSError as error:
-        sys.exit(f"error: {error.filename}: cannot be moved: {error.strerror}; {WRITE_REMEDY}")
 
 # With a profile for SLURM, the site is checked before any job starts, in a dry run and for the plan.
 if workflow.is_main_process and workflow.resource_settings.nodes is not None:
     account = (workflow.resource_settings.default_resources or {}).get("slurm_account")
-    try:
+    with refusing():
         profile = slurm_profile(sys.argv[1:], account and account.raw)
         if profile is not None:
             check_account(profile)
             refuse_what_fits_nowhere(profile)
-    except UserError as error:
-        sys.exit(f"error: {error}")
 
 # On one machine, Snakemake starts only as many GPU jobs as there are GPUs; on a machine without
 # GPUs, no job asks for one. A cluster counts its GPUs itself.

@@ -19,7 +19,7 @@ rule stale_state:
         models=lookup("models_table", within=config),
         wanted=wanted_runs,
         unfinished=unfinished_jobs,
-        sections=sections_with_state,
+        sections=experiment.sections_with_state,
         delete=False,
     script:
         "../scripts/make.py"
@@ -29,12 +29,6 @@ use rule stale_state as remove_stale_state with:
     log:
         "logs/remove_stale_state.log",
     params:
-        **made_by("palimpsest.jobs.inventory:stale_state"),
-        state=paths.STATE,
-        models=lookup("models_table", within=config),
-        wanted=wanted_runs,
-        unfinished=unfinished_jobs,
-        sections=sections_with_state,
         delete=True,
 
 
@@ -52,8 +46,8 @@ rule set_leftovers_apart:
         runtime=10,
     params:
         **made_by("palimpsest.ends.leftovers:account"),
-        files=leftover_files,
-        runs=other_runs,
+        files=of_experiment("leftovers"),
+        runs=of_experiment("other_runs"),
     script:
         "../scripts/make.py"
 

@@ -14,14 +14,15 @@ rule finetune:
         trained_files(keeping(TOKENS, experiment.single_runs), [paths.TOKENS]),
         trained_files(keeping(CHECKPOINTS, experiment.single_runs), [paths.CHECKPOINTS]),
         trained_files(experiment.replicates, REPLICATES.values()),
-        model_folders(experiment.single_runs),
+        # For `save_weights: huggingface`
+        trained_files(keeping(FOLDER, experiment.single_runs), [paths.MODEL_FOLDER]),
     localrule: True
 
 
 # One job trains all seeds and variants of a twin (as a fleet, if that is the twin's engine). For a
 # full model, one job may train several seeds of one variant. Jobs with equal variants and seeds
 # share a rule.
-for name, jobs in RULES_OF_SEVERAL_RUNS.items():
+for name, jobs in TRAINING_RULES.items():
 
     rule:
         name:
@@ -37,7 +38,7 @@ for name, jobs in RULES_OF_SEVERAL_RUNS.items():
         benchmark:
             f"benchmarks/train/{{recipe}}/{{model}}/{{language}}/n{{size}}{named_apart(jobs[0])}.tsv"
         wildcard_constraints:
-            recipe=any_of(jobs),
+            recipe=training_rules.recipes_of(jobs),
         # The longest job of a small experiment starts first.
         priority: len(trained_on(jobs[0]))
         conda:
@@ -69,7 +70,8 @@ rule train_one_run:
     benchmark:
         "benchmarks/train/{recipe}/{model}/{language}/n{size}-seed{seed}/{variant}.tsv"
     wildcard_constraints:
-        variant=f"(?!{LEAVE_ONE_OUT}){none_of(RULES_OF_SEVERAL_RUNS.values())}",
+        variant=f"(?!{LEAVE_ONE_OUT})"
+        + training_rules.variants_of_others(TRAINING_RULES.values(), NAME),
     conda:
         "../../envs/training.yaml"
     threads: training_threads
@@ -119,9 +121,9 @@ rule train_replicates:
 # from training, so that nothing is trained again when these folders are wanted later.
 rule export_model:
     input:
+        ancient(pretrained_files),
         weights=paths.WEIGHTS,
         manifest=paths.MANIFEST,
-        pretrained=ancient(pretrained_files),
     output:
         folder=directory(paths.MODEL_FOLDER),
     log:
@@ -137,8 +139,8 @@ rule export_model:
         mem_mb=training_memory,
         runtime=60,
     params:
+        model_row,
+        **made_by("palimpsest.jobs.export:export_run"),
         models=lookup("models_table", within=config),
-        row=model_row,
-        code=of_code("export_model.py"),
     script:
-        "../scripts/export_model.py"
+        "../scripts/make.py"

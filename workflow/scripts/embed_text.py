@@ -5,6 +5,7 @@ The job waits for free GPUs, and for another job on the same text to end.
 
 import argparse
 import sys
+from dataclasses import fields
 from functools import partial
 
 from palimpsest import launch
@@ -50,17 +51,8 @@ def work(arguments: argparse.Namespace, attempts: Attempts) -> None:
     with launch.importing():
         from palimpsest.density.text_embedding import TextJob, embed_text
 
-    job = TextJob(
-        name=arguments.name,
-        segments=arguments.segments,
-        embeddings=arguments.embeddings,
-        embedding=arguments.embedding,
-        model=arguments.model,
-        models=arguments.models,
-        precision=arguments.precision,
-        threads=arguments.threads,
-    )
-    embed_text(job, attempts)
+    given = {field.name: getattr(arguments, field.name) for field in fields(TextJob)}
+    embed_text(TextJob(**given), attempts)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,26 @@
-"""Make tables from tables, or report lines: what every rule runs that needs no model.
+"""Make files from files, or report lines: what every rule runs that trains and asks no model.
 
 The parameter `make` of a rule names a function. The function takes the rule's inputs by name, read
 as its decorator `reads` says; the rule's other parameters (`parameters` holds those whose names
-depend on the wildcards); and those wildcards, resources and paths of outputs that it names. What it
-returns is written as its decorator `makes` says: the table of a kind to the output with the kind's
-name, or to `table`. A function that yields makes the next file of each output. Of a rule without
-outputs, the function returns lines, which are printed.
+depend on the wildcards); and those wildcards, resources and paths of outputs that it names, and the
+open log. Inputs and parameters without a name only decide when the rule runs again. What the
+function returns is written as its decorator `makes` says: the table of a kind to the output with
+the kind's name, or to `table`. A function that yields makes the next file of each output. Of a rule
+without outputs, the function returns lines, which are printed.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from inspect import isgenerator, signature
+from typing import TextIO
 
 from palimpsest import tables
 from palimpsest.lazy_import import named
 from palimpsest.script_job import script_job
 
 NUMBERS = ("size", "seed")  # wildcards that are whole numbers
+# DeepSpeed, which transformers imports, would look for a GPU and print that there is none.
+os.environ["DS_ACCELERATOR"] = "cpu"
 
 
 class Files(Sequence):
@@ -40,7 +45,7 @@ def read(paths: str | Sequence[str], how: tables.Kind | Callable | list):
     return how(paths)
 
 
-def arguments(job, function: Callable) -> dict:
+def arguments(job, function: Callable, log: TextIO) -> dict:
     """The arguments of a function by name, from Snakemake's object `snakemake`."""
     how = getattr(function, "reads", {})
     inputs = {
@@ -50,7 +55,7 @@ def arguments(job, function: Callable) -> dict:
         name: int(value) if name in NUMBERS else value for name, value in job.wildcards.items()
     }
     others = {**dict(job.output.items()), **dict(job.resources.items()), **wildcards}
-    others["threads"] = job.threads
+    others |= {"threads": job.threads, "log": log}
     taken = signature(function).parameters
     params = dict(job.params.items())
     params |= params.pop("parameters", {})
@@ -69,10 +74,10 @@ def write(made, files: Mapping[str, str], kinds: Sequence[tables.Kind | tables.D
             tables.write(path, content, kind)
 
 
-def make(job) -> None:
+def make(job, log: TextIO) -> None:
     """Do a job of Snakemake."""
     function = named(job.params.make)
-    made, files = function(**arguments(job, function)), dict(job.output.items())
+    made, files = function(**arguments(job, function, log)), dict(job.output.items())
     kinds = getattr(function, "makes", ())
     if not files:
         print(*made, sep="\n")
@@ -84,5 +89,5 @@ def make(job) -> None:
 
 
 if __name__ == "__main__":
-    with script_job(snakemake):
-        make(snakemake)
+    with script_job(snakemake) as log:
+        make(snakemake, log)

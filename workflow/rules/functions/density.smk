@@ -10,11 +10,6 @@ EMBED_STRINGS = query_command("embeddings")
 density_block = settings.block("density") or {"leakage": None, "support": None}
 
 
-def density_values(*keys):
-    """Some keys of the block `density`, as parameters; a change of other keys reruns nothing."""
-    return {key: lookup(f"density/{key}", within=config, default=None) for key in keys}
-
-
 def leaky_languages():
     """Languages of the study of leakage that have the same variants: with equally many productions.
 

@@ -21,10 +21,7 @@ texts_of_users = own_texts.texts(settings) if settings.block("density") else {}
 
 def text_of_user(wildcards):
     """A text that the configuration names; in paths, the wildcard of its name is `language`."""
-    if wildcards.language not in texts_of_users:
-        named = ", ".join(texts_of_users) or "none"
-        sys.exit(f"error: density/texts: has no {wildcards.language!r}; it has: {named}")
-    return texts_of_users[wildcards.language]
+    return named_by_user(texts_of_users, wildcards.language, "density/texts")
 
 
 def of_text(key):

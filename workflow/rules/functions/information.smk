@@ -42,14 +42,9 @@ def of_finetuned(pattern, seeds=INFORMATION_SEEDS):
     ]
 
 
-def of_information_seeds(pattern, variant):
-    """The pattern of a variant once for every seed of the section; models stay wildcards."""
-    return expand(fill(pattern, variant=variant), seed=INFORMATION_SEEDS, allow_missing=True)
-
-
-def information_values(*keys):
-    """Some keys of the block `information`, as parameters; a change of others reruns nothing."""
-    return {key: lookup(f"information/{key}", within=config, default=None) for key in keys}
+def with_information_seeds(pattern):
+    """The pattern once for every seed of the section; other wildcards are not filled in."""
+    return expand(pattern, seed=INFORMATION_SEEDS, allow_missing=True)
 
 
 def of_information(pattern):

@@ -17,11 +17,6 @@ def installed(wildcards):
     return there_or_installed(CATALOGUE[wildcards.model], FILES, find)
 
 
-def catalogue_row(wildcards):
-    """All that the catalogue says of a model."""
-    return str(CATALOGUE[wildcards.model])
-
-
 def installed_embedder(wildcards):
     """No files, but one line and the end if the package of a model to copy is missing."""
     return there_or_installed(EMBEDDERS[wildcards.model], FILES_OF_EMBEDDER, find_folder)
@@ -30,13 +25,6 @@ def installed_embedder(wildcards):
 def there_or_installed(model, names, find_package):
     """[], if the model's folder has all files, or if `find_package` finds what it is made from."""
     if works and not all(Path(model.folder, name).exists() for name in names):
-        try:
+        with refusing():
             find_package(model)
-        except UserError as error:
-            sys.exit(f"error: {error}")
     return []
-
-
-def embedder_row(wildcards):
-    """All that the catalogue says of a model of sentences."""
-    return str(EMBEDDERS[wildcards.model])

@@ -40,17 +40,6 @@ DILUTED_SIZES = (profile_block["dilution"] or {"sizes": [0]})["sizes"]
 QUESTION_STREAMS = query_command("continuations", "influences")
 
 
-def profile_values(*keys):
-    """Some keys of the block `profiles`, as parameters; a change of other keys reruns nothing."""
-    return {key: lookup(f"profiles/{key}", within=config, default=None) for key in keys}
-
-
-def diluted_values(*keys):
-    """Some keys of the block `profiles/dilution`, as parameters; None without the study."""
-    asked = profile_block["dilution"] or {}
-    return {key: asked.get(key) for key in keys}
-
-
 def of_profile_seeds(pattern):
     """The pattern once for every seed of the exact truth."""
     return expand(pattern, seed=PROFILE_SEEDS, allow_missing=True)
@@ -72,20 +61,11 @@ def profiles_to_correlate(wildcards):
     ]
 
 
-def panel_of_user(wildcards):
-    """A panel that the configuration names; in paths, the wildcard of its name is `language`."""
-    known = panel_files.panels(profile_block)
-    if wildcards.language not in known:
-        named = ", ".join(known) or "none"
-        sys.exit(f"error: profiles/panels: has no {wildcards.language!r}; it has: {named}")
-    return known[wildcards.language]
+def of_panel(key):
+    """A function that gives a key of a panel that the configuration names, as `of_text` does."""
 
+    def value(wildcards):
+        known = panel_files.panels(profile_block)
+        return getattr(named_by_user(known, wildcards.language, "profiles/panels"), key)
 
-def panel_file(wildcards):
-    """The file of a panel."""
-    return panel_of_user(wildcards).file
-
-
-def panel_columns(wildcards):
-    """The file's own names of a panel's columns."""
-    return panel_of_user(wildcards).columns
+    return value

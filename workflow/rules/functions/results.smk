@@ -4,10 +4,8 @@ from palimpsest.datasets.kinds import GRAMMAR
 
 def figure_inputs(wildcards):
     """The files from which a figure for a language is drawn, by the name of their kind."""
-    try:
+    with refusing():
         return experiment.figure_inputs(wildcards.figure, wildcards.language)
-    except UserError as error:
-        sys.exit(f"error: {error}")
 
 
 def manifests_of_runs():
@@ -39,9 +37,7 @@ def drawn():
 
 def declarations_of_figures():
     """The places of the titles and captions that the report prints, for a fingerprint."""
-    return [
-        figure.declaration for section in experiment.sections for figure in section.figures
-    ]
+    return [figure.declaration for section in experiment.sections for figure in section.figures]
 
 
 def figure_code(wildcards):

@@ -1,8 +1,9 @@
 # Inputs, outputs and resources of training.
 import json
-import re
 from collections import Counter
 
+from palimpsest import training_rules
+from palimpsest.models.table import learning_rate as table_learning_rate
 from palimpsest.regimes import LEAVE_ONE_OUT, LeaveOneOut
 from palimpsest.requests import CHECKPOINTS, FOLDER, TOKENS, WEIGHTS, Runs
 
@@ -21,6 +22,42 @@ REPLICATES = {
     "manifest": paths.REPLICATES_MANIFEST,
     "weights": paths.REPLICATES_WEIGHTS,
 }
+
+
+def learning_rate(wildcards):
+    """Peak learning rate of a model (or of its twin), from the table of models."""
+    return table_learning_rate(wildcards.model, settings.models)
+
+
+def engine(wildcards):
+    return settings.engine(wildcards.model)
+
+
+def model_row(wildcards):
+    """The values in a model's row of the table of models that affect its traces."""
+    row, scale = resolve(wildcards.model, settings.models)
+    return str(row.decisive(scale))
+
+
+def training_values(wildcards):
+    """The values of a recipe for a model."""
+    with refusing():
+        return settings.training(wildcards.model, wildcards.recipe)
+
+
+def values_of_recipe(wildcards):
+    """The values of a recipe for a model, as flags."""
+    return as_flags(training_values(wildcards))
+
+
+def checkpoint_every(wildcards):
+    return training_values(wildcards)["checkpoint_every"]
+
+
+def as_flags(training):
+    """The values of a recipe as flags, without `checkpoint_every`: it affects no result."""
+    keys = sorted(training.keys() - {"checkpoint_every"})
+    return " ".join(f"--{key.replace('_', '-')} {training[key]}" for key in keys)
 
 
 # All values that affect a trace, except its data. A change of any other key reruns no training.
@@ -96,11 +133,6 @@ def trained_files(requests, patterns):
     return [path for pattern in patterns for runs in requests for path in runs.paths(pattern)]
 
 
-def model_folders(requests):
-    """The folders with the models of runs, for `save_weights: huggingface`."""
-    return trained_files(keeping(FOLDER, requests), [paths.MODEL_FOLDER])
-
-
 def all_runs(job):
     """A function that expands a pattern to all runs of a job, for any model and language."""
 
@@ -139,13 +171,6 @@ def kept_files(job):
     return {name: files for name, files in found.items() if files}
 
 
-def fits_one_run(job):
-    """Whether the rule `train_one_run` makes all files of a full model's job."""
-    runs, *others = job
-    makes_all = runs.keeps & KEPT.keys() <= KEPT_ALONE.keys()
-    return not others and len(runs.seeds) == 1 and makes_all
-
-
 def trained_on(job):
     """The datasets that the runs of a job read."""
     return [
@@ -155,62 +180,6 @@ def trained_on(job):
             paths.DATASET, variant=runs.intervention, seed=runs.seeds, allow_missing=True
         )
     ]
-
-
-def any_of(jobs):
-    """A regular expression for the wildcard `recipe` that matches in the paths of some jobs only."""
-    return matching(
-        (runs.recipe, f"{re.escape(runs.model)}/{re.escape(runs.corpus)}/n{runs.size}\\b")
-        for runs, *_ in jobs
-    )
-
-
-def none_of(rules):
-    """A regular expression for `variant` that matches any variant, except in paths of these rules."""
-    taken = [
-        (
-            runs.variant,
-            f"{re.escape(runs.recipe)}/{re.escape(runs.model)}/{re.escape(runs.corpus)}"
-            f"/n{runs.size}-seed(?:{'|'.join(map(str, runs.seeds))})/",
-        )
-        for jobs in rules
-        for job in jobs
-        for runs in job
-    ]
-    return (f"(?!{matching(taken)})" if taken else "") + NAME
-
-
-def matching(names):
-    """A regular expression for names, each of which is followed by one of its folders in a path.
-
-    Names with equal folders share one alternative, because thousands of alternatives are slow.
-    """
-    of_name, alike = {}, {}
-    for name, folder in names:
-        of_name.setdefault(name, []).append(folder)
-    for name, folders in of_name.items():
-        alike.setdefault("|".join(folders), []).append(re.escape(name))
-    return "|".join(f"(?:{'|'.join(names)})(?=/(?:{folders}))" for folders, names in alike.items())
-
-
-def rules_of_several_runs(groups):
-    """The jobs of each rule that trains several runs, by the rule's name; equal names get numbers.
-
-    A full model's job with only one run belongs to the rule `train_one_run`, if that rule makes
-    all files of the run.
-    """
-    rules, seen = {}, Counter()
-    for jobs in groups:
-        first = jobs[0]
-        is_twin = settings.is_twin(first[0].model)
-        if not is_twin and fits_one_run(first):
-            continue
-        labels = [runs.label or runs.job or runs.variant for runs in first]
-        scale = "twins" if is_twin else "full"
-        name = re.sub(r"\W", "_", f"train_{scale}_on_{'_and_'.join(dict.fromkeys(labels))}")
-        seen[name] += 1
-        rules[f"{name}__{seen[name]}" if seen[name] > 1 else name] = jobs
-    return rules
 
 
 def named_apart(job):
@@ -291,4 +260,6 @@ def replicates_minutes(wildcards, attempt):
     return minutes(planner.job_seconds(*named, n_runs, wildcards.recipe), attempt)
 
 
-RULES_OF_SEVERAL_RUNS = rules_of_several_runs(experiment.training_jobs)
+TRAINING_RULES = training_rules.by_name(
+    experiment.training_jobs, settings.is_twin, KEPT_ALONE.keys()
+)

@@ -1,7 +1,9 @@
 """Errors that a user can mend: one line with place, error, allowed values and remedy."""
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
 
 WRITE_REMEDY = "make room or allow writing there, and give the same command again"
 
@@ -30,6 +32,15 @@ class Notice(UserWarning):
 
 class OutOfMemory(UserError):
     """A device ran out of memory; the next attempt takes fewer strings per forward pass."""
+
+
+@contextlib.contextmanager
+def refusing() -> Iterator[None]:
+    """End the process with one line and status 1 for an error that a user can mend."""
+    try:
+        yield
+    except UserError as error:
+        sys.exit(f"error: {error}")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -24,6 +24,7 @@ from palimpsest.interventions import maker
 from palimpsest.models.table import resolve
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
+from palimpsest.planning.summary import additions, summary
 from palimpsest.requests import FOLDER, WEIGHTS, Runs, Unfinished, merged
 from palimpsest.section import Derived, Part, Section, nothing
 from palimpsest.sections import FIGURES, NAMES, SECTIONS, interventions_of
@@ -261,6 +262,12 @@ class Experiment:
     @cached_property
     def plan(self) -> list[dict]:
         return self.planner.rows(self.requests, self.derived)
+
+    @property
+    def plan_summary(self) -> str:
+        """A text with the runs that each section and study adds, and the totals of all runs."""
+        whole = summary(self.plan, self.planner.hardware, self.derived)
+        return "\n\n".join(filter(None, (additions(self.added), whole)))
 
     @cached_property
     def added(self) -> dict[str, dict[str, int]]:

@@ -114,15 +114,23 @@ def _check_host() -> None:
 
 
 def put_damaged_aside(paths: Iterable[str]) -> None:
-    """Rename tables that exist but are incomplete, so that Snakemake makes them again."""
+    """Rename tables that exist but are incomplete, so that Snakemake makes them again.
+
+    Raises `UserError` if a table cannot be read or moved.
+    """
     for path in paths:
-        if not ends_as_parquet(path):
+        try:
+            if ends_as_parquet(path):
+                continue
             size = os.path.getsize(path)
             os.replace(path, path + DAMAGED)
-            _warn(
-                f"{path}: not a complete Parquet file ({size:,} bytes); moved to "
-                f"{path}{DAMAGED}, and made anew where it is needed"
-            )
+        except OSError as error:
+            reason = f"cannot be moved: {error.strerror}; {WRITE_REMEDY}"
+            raise UserError(f"{error.filename}: {reason}") from None
+        _warn(
+            f"{path}: not a complete Parquet file ({size:,} bytes); moved to "
+            f"{path}{DAMAGED}, and made anew where it is needed"
+        )
 
 
 def ends_as_parquet(path: str) -> bool:

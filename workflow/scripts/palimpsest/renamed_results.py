@@ -7,17 +7,51 @@ in folders without a manifest stay where they are: they are made again in second
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from palimpsest import paths
+from palimpsest.configuration.settings import Settings
 from palimpsest.errors import WRITE_REMEDY, UserError
+from palimpsest.requests import Runs
 
 EARLIER_REPLICATES = (
     "results/unlearning/{model}/{language}/n{size}-seed{seed}/{variant}/draws-{first}-{last}"
 )
 MANIFEST = "manifest.json"
+# The values of a recipe that decide a trace on any machine
+OF_TRACES = (
+    "epochs",
+    "batch_size",
+    "warmup_ratio",
+    "weight_decay",
+    "gradient_clipping",
+    "evaluate_every",
+)
+
+
+def folders_of_recipes(
+    settings: Settings, requests: Iterable[Runs], outputs: Iterable[str]
+) -> Iterator[dict]:
+    """Every folder with a manifest, of runs and of sections' `outputs`, for `rename`."""
+    for runs in requests:
+        values = _values_of_traces(settings, runs.recipe)
+        if runs.one_pass is not None:  # a stream has an epoch for each macro-batch
+            values |= {"epochs": runs.one_pass.cohorts, "evaluate_every": runs.one_pass.every}
+        for path in runs.paths(paths.RUN if runs.replicates is None else paths.REPLICATES):
+            yield {"path": path, "recipe": runs.recipe, "values": values}
+    for path in outputs:
+        folder, name = os.path.split(path)
+        for recipe in settings.config["recipes"] if name == MANIFEST else ():
+            if recipe in folder.split("/"):
+                values = _values_of_traces(settings, recipe)
+                yield {"path": folder, "recipe": recipe, "values": values}
+
+
+def _values_of_traces(settings: Settings, recipe: str) -> dict:
+    return {key: settings.recipe(recipe)[key] for key in OF_TRACES}
 
 
 def earlier_folders(folder: str, recipe: str) -> list[str]:

@@ -7,14 +7,13 @@ because Snakemake reads profiles first: see `profiles/default/config.yaml`.
 
 import argparse
 import os
-import sys
 from collections import Counter
 from collections.abc import Sequence
 
 import yaml
 
 from palimpsest.configuration.yaml_files import check_file, check_values
-from palimpsest.errors import UserError
+from palimpsest.errors import UserError, refusing
 
 SUFFIXES = (".yaml", ".yml", ".json")
 # These flags take all words that follow, so a target after them is taken for a value.
@@ -28,7 +27,7 @@ def refuse_broken_files(arguments: Sequence[str]) -> None:
     parser.add_argument("--configfile", "--configfiles", nargs="+", default=[])
     parser.add_argument("--config", "-C", nargs="*", default=[])
     given, _ = parser.parse_known_args(arguments)
-    try:
+    with refusing():
         for pair in given.config:
             if "=" not in pair:
                 raise UserError(f"--config: {pair!r} is no key=value; {OF_TARGETS} --config")
@@ -43,8 +42,6 @@ def refuse_broken_files(arguments: Sequence[str]) -> None:
                 hint = "" if path.endswith(SUFFIXES) else f"; {OF_TARGETS} --configfile"
                 raise UserError(f"{path}: no such file; it was given with --configfile{hint}")
             check_file(path)
-    except UserError as error:
-        sys.exit(f"error: {error}")
 
 
 def _check_value(key: str, value: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file
 from tokenizers import Tokenizer, pre_tokenizers, processors
 from tokenizers.models import WordLevel
 from transformers import (
@@ -20,9 +21,10 @@ from transformers import (
 from transformers.utils import GENERATION_CONFIG_NAME
 from transformers.utils.logging import disable_progress_bar
 
-from palimpsest import tables
+from palimpsest import manifests, tables
 from palimpsest.errors import UserError
-from palimpsest.models import Model, resolve
+from palimpsest.making import reads
+from palimpsest.models import Model, read_models, resolve
 from palimpsest.models.build import TWIN_SPECIALS, plain_errors, tokens, twin_config
 from palimpsest.training.state import writing
 
@@ -72,19 +74,17 @@ def export(
         tables.write_json(Path(temporary) / ABOUT, {**about, "tokens": encoding})
 
 
+@reads(manifest=manifests.read, weights=load_file)
 def export_run(
-    folder: str | Path,
-    manifest: Mapping,
-    weights: Mapping[str, torch.Tensor],
-    models: Mapping[str, Model],
+    folder: str | Path, manifest: Mapping, weights: Mapping[str, torch.Tensor], models: str
 ) -> None:
     """Write the model of one run; see `export`.
 
-    `manifest` is the run's manifest, `weights` are its final weights, and `models` is the table of
-    models. Raises `UserError` if the model is not in the table.
+    `manifest` is the run's manifest, `weights` are its final weights, and `models` is the file of
+    the table of models. Raises `UserError` if the model is not in the table.
     """
     try:
-        row, scale = resolve(manifest["model"], models)
+        row, scale = resolve(manifest["model"], read_models(models))
     except KeyError as error:
         raise UserError(f"{error.args[0]}; add its row to the table of models again") from None
     decided = manifest["configuration"]

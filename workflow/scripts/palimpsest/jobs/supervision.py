@@ -1,12 +1,14 @@
 """Run a job's work in child processes: alone on its runs, and again if memory runs out."""
 
 import argparse
-from collections.abc import Callable, Sequence
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from palimpsest import launch
+from palimpsest import devices, launch
 from palimpsest.errors import UserError
-from palimpsest.jobs.holding import alone, with_gpus
+from palimpsest.locks import NoLocks, wait_for
 from palimpsest.training.attempts import Attempts
 from palimpsest.training.progress import telling_what_is_kept
 
@@ -66,3 +68,31 @@ def _until_it_fits(work: Work, attempts: Attempts) -> int:
             )
         if status == 0 or attempts.passes() == tried:
             return status
+
+
+@contextlib.contextmanager
+def alone(paths: Iterable[Path]) -> Iterator[None]:
+    """Lock the runs of a job: a job of a killed workflow may still work on the same runs."""
+    locks = []
+    for path in paths:
+        text = f"waiting for another job on the same run to end ({path})"
+        try:
+            locks.append(wait_for(path, lambda text=text: print(text, file=sys.stderr, flush=True)))
+        except NoLocks as error:
+            print(f"warning: {error}; make sure that no other job trains this run", file=sys.stderr)
+    try:
+        yield
+    finally:
+        for lock in locks:
+            lock.release()
+
+
+@contextlib.contextmanager
+def with_gpus(count: int) -> Iterator[None]:
+    """Wait for `count` GPUs and hold them; with a count of 0 the job sees no GPU."""
+    leases = devices.lease(count)
+    try:
+        yield
+    finally:
+        for lease in leases:
+            lease.release()

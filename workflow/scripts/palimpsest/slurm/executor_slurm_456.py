@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from palimpsest import paths
-from palimpsest.errors import UserError
+from palimpsest.errors import UserError, refusing
 from palimpsest.slurm.partitions import (
     Request,
     Shortage,
@@ -50,10 +50,8 @@ def refuse_what_fits_nowhere(profile: Profile) -> None:
     start = JobScheduler.__init__
 
     def check_and_start(self, workflow, *arguments, **options) -> None:
-        try:
+        with refusing():
             _check(workflow.dag, profile, partitions)
-        except UserError as error:
-            sys.exit(f"error: {error}")
         if any(job.rule.name == PLAN for job in workflow.dag.needrun_jobs()):
             _check_everything()
         start(self, workflow, *arguments, **options)

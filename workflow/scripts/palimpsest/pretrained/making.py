@@ -1,14 +1,48 @@
-"""Copying a sentence-transformers model from the package that holds it into a folder."""
+"""What the rules of pretrained models call: a model's folder is made from its package."""
 
 import hashlib
 import json
 import shutil
+import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import TextIO
 
 from palimpsest.errors import UserError
-from palimpsest.pretrained.embedders import FILES_OF_EMBEDDER, MANIFEST, WEIGHTS, Embedder
-from palimpsest.pretrained.packages import INSTALL
-from palimpsest.pretrained.replacement import replacing
+from palimpsest.pretrained.catalogue import CATALOGUE
+from palimpsest.pretrained.embedders import (
+    EMBEDDERS,
+    FILES_OF_EMBEDDER,
+    MANIFEST,
+    WEIGHTS,
+    Embedder,
+)
+from palimpsest.pretrained.packages import INSTALL, find, find_folder, replacing
+
+
+def converted(model: str, log: TextIO) -> None:
+    """Convert a model of language from its package, and say its licence."""
+    pretrained = CATALOGUE[model]
+    parts = find(pretrained)
+    # The libraries' bars of progress, and other words of theirs, go to the log.
+    with redirect_stdout(log), redirect_stderr(log):
+        # Imported after `find`, because it needs one of the packages that may be missing.
+        from palimpsest.pretrained.conversion import convert
+
+        convert(pretrained, parts, pretrained.folder)
+    _say(pretrained.about, log)
+
+
+def copied(model: str, log: TextIO) -> None:
+    """Copy a model of sentences from its package, and say its licence."""
+    embedder = EMBEDDERS[model]
+    copy(embedder, find_folder(embedder), embedder.folder)
+    _say(embedder.about, log)
+
+
+def _say(line: str, log: TextIO) -> None:
+    for place in (log, sys.stderr):
+        print(line, file=place)
 
 
 def copy(embedder: Embedder, package_folder: Path, folder: str | Path) -> None:
