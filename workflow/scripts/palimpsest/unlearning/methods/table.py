@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
-import json
 import math
 import os
 import re
@@ -94,7 +93,7 @@ class Method:
             written = copy.deepcopy(self.written)
             for places, value in settings.items():
                 _set(written, places, value)
-            points[name] = Method(name, _Reader(name).phases(written))
+            points[name] = Method.of(name, written)
         return points
 
     def settings(self) -> dict[str, dict[str, Any]]:
@@ -107,14 +106,15 @@ class Method:
             for number, values in enumerate(combinations, start=1)
         }
 
-    def as_json(self) -> str:
-        return json.dumps(self.written)
-
     @classmethod
-    def from_json(cls, name: str, text: str) -> Method:
+    def of(cls, name: str, phases: list[dict[str, Any]]) -> Method:
+        """A method with these phases, in the format of the table; the two ends have none.
+
+        Raises `UserError` as `read_methods` does.
+        """
         if name in ENDS:
             return cls(name, [])
-        return cls(name, _Reader(f"--phases: {name}").phases(json.loads(text)))
+        return cls(name, _Reader(name).phases(phases))
 
 
 def read_methods(path: str | Path) -> dict[str, Method]:
