@@ -43,29 +43,25 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     """Query the models in child processes, which die with this one."""
     arguments = parse_arguments()
-    of_datasets = runs_by_dataset(arguments)
-    names = [name_of(arguments.query, runs) for runs in of_datasets]
-    runs = [run for runs in of_datasets for run in runs]
-    parts = [runs] if arguments.engine == "fleet" else of_datasets
+    runs = runs_of(arguments)
+    name = arguments.query.rpartition(":")[2]
+    # results/{section}/{the folders of the run}/manifest.json
+    names = ["-".join([*Path(path).parts[2:-1], name]) for path in arguments.manifest]
+    are_together = arguments.engine == "fleet" or len(arguments.dataset) == 1
+    parts = [runs] if are_together else [[run] for run in runs]
     sys.exit(supervise(arguments, names, [partial(work, arguments, part) for part in parts]))
 
 
-def runs_by_dataset(arguments: argparse.Namespace) -> list[list[tuple]]:
-    """The values of `QueryFiles` of each dataset; the only dataset may have several manifests."""
+def runs_of(arguments: argparse.Namespace) -> list[tuple]:
+    """The values of `QueryFiles` for every manifest; an only dataset may have several manifests."""
     tables = list(zip(*arguments.tables, strict=True)) or [()] * len(arguments.manifest)
-    made = list(zip(tables, arguments.manifest, strict=True))
     if len(arguments.dataset) == 1:
-        return [[(*arguments.dataset, arguments.weights, *files) for files in made]]
-    given = zip(arguments.dataset, arguments.weights, made, strict=True)
-    return [[(dataset, [weights], *files)] for dataset, weights, files in given]
-
-
-def name_of(query: str, runs: list[tuple]) -> str:
-    """The name of the work on one dataset: the folders that its results share, and the query."""
-    # results/{section}/{the folders of the run}/manifest.json
-    folders = [Path(manifest).parts[2:-1] for *_, manifest in runs]
-    shared = [level[0] for level in zip(*folders, strict=True) if len(set(level)) == 1]
-    return "-".join([*shared, query.rpartition(":")[2]])
+        models = [(*arguments.dataset, arguments.weights)] * len(arguments.manifest)
+    else:
+        given = zip(arguments.dataset, arguments.weights, strict=True)
+        models = [(dataset, [weights]) for dataset, weights in given]
+    made = zip(models, tables, arguments.manifest, strict=True)
+    return [(*of_run, *files) for of_run, *files in made]
 
 
 def work(arguments: argparse.Namespace, runs: list[tuple], attempts: Attempts) -> None:
