@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.method_costs import passes
 from palimpsest.errors import UserError
 from palimpsest.unlearning import methods
 from palimpsest.unlearning.methods import Method, read_methods, registered
@@ -57,7 +58,7 @@ def test_no_method_and_no_point_costs_more_than_a_fifth_of_retraining(train, for
     budget = passes_within(0.2, epochs, sizes["retain"], 8)
     for name, method in read_methods(TABLE).items():
         for point in [method, *method.points().values()]:
-            assert point.passes(sizes, 8, budget) <= budget, (name, point.name)
+            assert passes(point.phases, sizes, 8, budget) <= budget, (name, point.name)
 
 
 def test_shares_leave_room_for_the_passes_of_a_selection():
@@ -87,14 +88,15 @@ def test_repeated_phases_run_in_turn(tmp_path):
     assert placed[1].phase is placed[3].phase  # so that it keeps its moments
     assert placed[2].phase is placed[4].phase
     # Of 25 passes: 2; in each of 2 rounds 2 steps with a second batch, and 6 steps.
-    assert read(tmp_path, text)["mine"].passes({}, 8, budget=25) == 2 + 2 * (2 * 2 + 6)
+    assert passes(read(tmp_path, text)["mine"].phases, {}, 8, budget=25) == 2 + 2 * (2 * 2 + 6)
 
 
 def test_a_selections_passes_come_on_top(tmp_path):
     text = one("{erase: select-gradient, share: 0.3, which: smallest, alpha: 0.5}")
     text += "    - {repair: finetune, share: 1, rate: 1}\n"
     # 4 batches of the retain set, 2 of the forget set
-    assert read(tmp_path, text)["mine"].passes({"forget": 9, "retain": 32}, 8, budget=25) == 31
+    sizes = {"forget": 9, "retain": 32}
+    assert passes(read(tmp_path, text)["mine"].phases, sizes, 8, budget=25) == 31
 
 
 def test_stitching_takes_one_methods_erasing_and_anothers_repair():
@@ -322,7 +324,7 @@ def test_the_file_of_the_documentation_is_enough(folder):
     (folder / "mine.py").write_text(MINE)
     method = read(folder, one("{erase: bounded-ascent, share: 0.2, rate: 0.1}"))["mine"]
     assert method.phases[0].ceiling == 1.0
-    assert method.sets == {"forget"}
+    assert {name for phase in method.phases for name in phase.sets} == {"forget"}
 
 
 def test_a_phase_that_is_there_already_is_refused(folder):

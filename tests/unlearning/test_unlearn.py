@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
+from helpers.method_costs import passes as planned
 from helpers.unlearning_twins import (
     GRAMMAR,
     MODEL,
@@ -261,7 +262,7 @@ def test_steps_are_what_the_method_is_planned_to_take(bench, phases, cutoff, pas
     }
     assert sizes == {"retain": 9, "forget": 3, "validation": 4}
     method = Method.of("m", phases)
-    assert method.passes(sizes, RECIPE.batch_size, round(6 * cutoff)) == passes
+    assert planned(method.phases, sizes, RECIPE.batch_size, round(6 * cutoff)) == passes
     _, models = bench.apply(("m", phases), bench.part("m", [0, 2]), cutoff=cutoff)
     assert models["steps"].tolist() == [passes] * 2
 

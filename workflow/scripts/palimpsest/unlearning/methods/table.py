@@ -60,10 +60,6 @@ class Method:
         return [placed.phase for placed in self.placed]
 
     @property
-    def sets(self) -> set[str]:
-        return set().union(*(phase.sets for phase in self.phases))
-
-    @property
     def ruled_out_by_adapters(self) -> str:
         """The first phase that cannot run if only adapters are trained, and why; or empty.
 
@@ -74,14 +70,6 @@ class Method:
             if reason := placed.phase.works_on_every_weight:
                 return f"phase {placed.place}, {placed.phase.name}, {reason}"
         return ""
-
-    def passes(self, sizes: Mapping[str, int], batch_size: int, budget: int) -> int:
-        """The cost of the method: forward and backward passes over a batch, as in `Task.steps`.
-
-        `sizes` holds the number of strings in each set, with copies, and `budget` the passes that
-        the method may make (`palimpsest.unlearning.methods.task.passes_within`).
-        """
-        return sum(phase.passes(sizes, batch_size, budget) for phase in self.phases)
 
     def points(self) -> dict[str, Method]:
         """Every point of the grid as a method, by its name: `scrub.1`, `scrub.2`, ...
