@@ -27,7 +27,7 @@ from palimpsest.errors import UserError
 from palimpsest.jobs.bench import Bench, holder_of
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job, finetune
-from palimpsest.jobs.query import QueryFiles, key_of_job, run_queries
+from palimpsest.jobs.query import QueryFiles, keys_of_job
 from palimpsest.models.build import build as build_model
 from palimpsest.training.recipe import Recipe
 
@@ -127,11 +127,11 @@ def trained(dataset):
     finetune(assignment(folder), [Job(str(dataset), *map(str, files), str(weights))])
     run = QueryFiles(
         str(dataset),
-        str(weights),
+        (str(weights),),
         (str(folder / "density/embeddings.parquet"),),
         str(folder / "density/manifest.json"),
     )
-    run_queries(embeddings.query, [run], {}, assignment(folder))
+    embeddings.query.run([run], {}, assignment(folder))
     return run
 
 
@@ -176,7 +176,7 @@ def test_the_job_has_the_key_of_its_manifest(trained):
         "query": EMBEDDING,
         "values": {},
     }
-    assert key_of_job(str(MODELS), given) == manifests.read(trained.manifest)["key"]
+    assert keys_of_job(str(MODELS), given) == [manifests.read(trained.manifest)["key"]]
 
 
 @pytest.mark.slow
@@ -184,12 +184,12 @@ def test_a_model_that_was_not_trained_is_refused(trained, dataset, tmp_path):
     """In one line that names the missing file; nothing is written."""
     run = QueryFiles(
         trained.dataset,
-        str(tmp_path / "weights.safetensors"),
+        (str(tmp_path / "weights.safetensors"),),
         (str(tmp_path / "embeddings.parquet"),),
         str(tmp_path / "density.json"),
     )
     with pytest.raises(UserError) as error:
-        run_queries(embeddings.query, [run], {}, assignment(dataset.parent))
+        embeddings.query.run([run], {}, assignment(dataset.parent))
     assert str(tmp_path / "manifest.json") in str(error.value)
     assert "\n" not in str(error.value)
     assert not list(tmp_path.iterdir())

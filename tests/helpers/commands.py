@@ -1,4 +1,4 @@
-"""The command lines of the scripts that train and that unlearn, as the workflow gives them."""
+"""The command lines of the scripts that train and that query, as the workflow gives them."""
 
 import json
 import sys
@@ -55,11 +55,6 @@ def finetune(forked: bool = True, **flags) -> list[str]:
             folder if folder.startswith(LEAVE_ONE_OUT) else "single" for folder in folders
         ]
     return command("finetune.py", forked, **{**TWIN, **RECIPE, **flags})
-
-
-def unlearn(**flags) -> list[str]:
-    """The command that unlearns, with flags as above."""
-    return command("unlearn.py", **{**TWIN, **RECIPE, **flags})
 
 
 def query(place: str, *tables: Iterable, values: Mapping = NO_VALUES, **flags) -> list[str]:

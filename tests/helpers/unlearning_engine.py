@@ -1,6 +1,5 @@
 """A program that applies methods to a twin with one engine, and writes the results as arrays."""
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -90,7 +89,7 @@ def task_on(workbench, models, seed) -> Task:
 
 def methods() -> dict[str, Method]:
     """The methods of the table, and those of `OWN`."""
-    own = {name: Method.from_json(name, json.dumps(phases)) for name, phases in OWN.items()}
+    own = {name: Method.of(name, phases) for name, phases in OWN.items()}
     return read_methods(METHODS) | own
 
 

@@ -30,7 +30,7 @@ from palimpsest.information.section import READING
 from palimpsest.jobs.bench import Bench, holder_of
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job, finetune
-from palimpsest.jobs.query import QueryFiles, key_of_job, run_queries
+from palimpsest.jobs.query import QueryFiles, keys_of_job
 from palimpsest.models.build import build as build_model
 from palimpsest.models.sites import PLACES, Site
 from palimpsest.training.recipe import Recipe
@@ -191,8 +191,8 @@ def trained(dataset):
     finetune(assignment(folder), [Job(str(dataset), *map(str, files), str(weights))])
     names = "activations.parquet", "answers.parquet", "norms.parquet", "manifest.json"
     *written, manifest = (str(folder / f"read/{name}") for name in names)
-    run = QueryFiles(str(dataset), str(weights), tuple(written), manifest)
-    run_queries(activations.query, [run], VALUES, assignment(folder))
+    run = QueryFiles(str(dataset), (str(weights),), tuple(written), manifest)
+    activations.query.run([run], VALUES, assignment(folder))
     return run
 
 
@@ -267,16 +267,16 @@ def test_the_job_has_the_key_of_its_manifest(trained):
         "values": VALUES,
     }
     key = manifests.read(trained.manifest)["key"]
-    assert key_of_job(str(MODELS), given) == key
-    assert key_of_job(str(MODELS), {**given, "values": {**VALUES, "positions": [MEAN]}}) != key
+    assert keys_of_job(str(MODELS), given) == [key]
+    assert keys_of_job(str(MODELS), {**given, "values": {**VALUES, "positions": [MEAN]}}) != [key]
     assert json.dumps(given)
 
 
 @pytest.mark.slow
 def test_a_model_that_was_not_trained_is_refused(trained, dataset, tmp_path):
     """In one line that names the missing file; nothing is written."""
-    run = replace(trained, weights=str(tmp_path / "weights.safetensors"), manifest=str(tmp_path))
-    asked = activations.query, [run], VALUES, assignment(dataset.parent)
-    said = message(lambda: run_queries(*asked))
+    run = replace(trained, weights=(str(tmp_path / "weights.safetensors"),), manifest=str(tmp_path))
+    asked = [run], VALUES, assignment(dataset.parent)
+    said = message(lambda: activations.query.run(*asked))
     assert str(tmp_path / "manifest.json") in said
     assert not list(tmp_path.iterdir())

@@ -25,7 +25,7 @@ from palimpsest.information.measured import How, means, of_site
 from palimpsest.jobs.bench import Bench, TrainedWeights, holder_of
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job, finetune
-from palimpsest.jobs.query import QueryFiles, run_queries
+from palimpsest.jobs.query import QueryFiles
 from palimpsest.models.sites import MLP
 from palimpsest.regimes import SINGLE, OnePass
 from palimpsest.training.recipe import Recipe
@@ -85,9 +85,9 @@ def made(tmp_path_factory):
         regime = OnePass(N_EPOCHS, TESTS) if variant == FRESH else SINGLE
         jobs.append(Job(strings, *trained, regime=regime, checkpoints=weights))
         measured = (str(own / "layers.parquet"),), str(own / "layers.json")
-        runs.append(QueryFiles(strings, weights, *measured))
+        runs.append(QueryFiles(strings, (weights,), *measured))
     finetune(asked, jobs)
-    run_queries(layers.query, runs, VALUES, asked)
+    layers.query.run(runs, VALUES, asked)
     return folders, asked
 
 
@@ -129,9 +129,9 @@ def test_the_measures_are_those_of_the_weights_after_the_epoch(made):
 
 def test_a_folder_without_weights_gives_one_line(made, tmp_path):
     folders, asked = made
-    run = QueryFiles(str(folders[FRESH] / "strings.parquet"), str(tmp_path), ("",), "")
+    run = QueryFiles(str(folders[FRESH] / "strings.parquet"), (str(tmp_path),), ("",))
     with pytest.raises(UserError, match="no weights of any epoch; delete the folder"):
-        run_queries(layers.query, [run], VALUES, asked)
+        layers.query.run([run], VALUES, asked)
 
 
 def test_losses_and_memorisation_stand_beside_the_measures(made, tmp_path):

@@ -11,13 +11,14 @@ import pytest
 from helpers import adapter_unlearning as program
 from helpers.adapter_unlearning import LEARNED
 from helpers.checkpoints import write_checkpoint
-from helpers.commands import ROOT, SCRIPTS, finetune, unlearn
+from helpers.commands import ROOT, SCRIPTS, finetune, query
 from helpers.experiments import DEFAULT, experiment
 from helpers.forks import python
 from helpers.unlearning_engine import METHODS, write_dataset
 from palimpsest import tables
 from palimpsest.sections import KINDS
 from palimpsest.unlearning.methods import read_methods
+from palimpsest.unlearning.run.jobs import UNLEARN
 from palimpsest.unlearning.tuning.jobs import search_of
 
 CASES = ["0-fp32", "2-bf16"]
@@ -95,19 +96,16 @@ class House:
             "curve": {"models": 1, "points": 2},
             "relearn": {"models": 1, "steps": 2},
         }
-        files = {
-            "predictions": "unlearned.parquet",
-            "unlearned_models": "models.parquet",
-            "stages": "stages.parquet",
-            "manifests": "manifest.json",
-        }
+        names = ("unlearned.parquet", "models.parquet", "stages.parquet", "manifest.json")
+        *made, manifest = ([self.folder / m / "runs" / name for m in phases] for name in names)
         call(
-            *unlearn(
+            *query(
+                UNLEARN,
+                *made,
+                values={"phases": phases, "models": models, "afterwards": afterwards},
                 dataset=self.folder / "original/strings.parquet",
                 weights=weights,
-                work=json.dumps({"phases": phases, "models": models}),
-                afterwards=json.dumps(afterwards),
-                **{key: [self.folder / m / "runs" / f for m in phases] for key, f in files.items()},
+                manifest=manifest,
                 **common,
             )
         )

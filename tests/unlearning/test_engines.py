@@ -1,6 +1,5 @@
 """Both engines of unlearning give the same models."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -12,7 +11,7 @@ import pytest
 
 from helpers import unlearning_engine
 from helpers.checkpoints import write_checkpoint
-from helpers.commands import SCRIPTS, finetune, unlearn
+from helpers.commands import SCRIPTS, finetune, query
 from helpers.forks import python
 from helpers.unlearning_engine import METHODS, run_of, write_dataset
 from palimpsest import tables
@@ -22,6 +21,7 @@ from palimpsest.models.trained import OPTIMIZERS
 from palimpsest.sections import KINDS
 from palimpsest.training.precision import processor_has_bf16
 from palimpsest.unlearning.methods import read_methods
+from palimpsest.unlearning.run.jobs import UNLEARN
 
 pytestmark = pytest.mark.slow
 
@@ -122,16 +122,16 @@ class House:
         def files(name):
             return [folder / method / "runs" / name for method in phases]
 
-        words = unlearn(
+        words = query(
+            UNLEARN,
+            files("unlearned.parquet"),
+            files("models.parquet"),
+            files("stages.parquet"),
+            values={"phases": phases, "models": models, "afterwards": afterwards},
             dataset=self.dataset,
             weights=self.weights,
-            work=json.dumps({"phases": phases, "models": models}),
-            afterwards=json.dumps(afterwards),
             processes=processes,
-            predictions=files("unlearned.parquet"),
-            unlearned_models=files("models.parquet"),
-            stages=files("stages.parquet"),
-            manifests=files("manifest.json"),
+            manifest=files("manifest.json"),
             **self.model,
         )
         call(*words)

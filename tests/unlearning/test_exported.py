@@ -9,25 +9,23 @@ from helpers.model_folders import nll_of
 from helpers.unlearning_twins import assignment, trained_twins
 from palimpsest import tables
 from palimpsest.errors import UserError
+from palimpsest.jobs.query import QueryFiles
 from palimpsest.sections import KINDS
 from palimpsest.unlearning.methods import Method
-from palimpsest.unlearning.run.exported import Wanted, export_unlearned
-from palimpsest.unlearning.run.parts import Afterwards, Curve, Part, Relearning
-from palimpsest.unlearning.run.unlearn import Unlearning, unlearn
+from palimpsest.unlearning.run.exported import unlearned_model
+from palimpsest.unlearning.run.unlearn import unlearn
 
 # The grammar has a rule that is never reached, and says so.
 pytestmark = pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning")
 
 # Its noise and its order of strings are random.
-METHOD = Method.from_json(
+METHOD = Method.of(
     "mine",
-    json.dumps(
-        [
-            {"erase": "select-parts", "parts": ["matrices"]},
-            {"erase": "noise", "sigma": 0.2},
-            {"erase": "gradient-ascent", "share": 0.4, "rate": 1.0},
-        ]
-    ),
+    [
+        {"erase": "select-parts", "parts": ["matrices"]},
+        {"erase": "noise", "sigma": 0.2},
+        {"erase": "gradient-ascent", "share": 0.4, "rate": 1.0},
+    ],
 )
 
 
@@ -39,24 +37,32 @@ def trained(tmp_path_factory):
 
 
 def export_it(trained, folder, method, **start):
-    wanted = Wanted(**{"method": method, "variant": "original", "cutoff": 1.0, **start})
-    work = assignment(folder / "state")
-    export_unlearned(
-        wanted, work, trained.datasets["original"], trained.weights, str(folder / "made")
-    )
+    values = {"variant": "original", "cutoff": 1.0, **start}
+    manifest = str(folder / "made/palimpsest.json")
+    files = QueryFiles(trained.datasets["original"], trained.weights, manifest=manifest)
+    values |= {"method": method.name, "phases": method.written}
+    unlearned_model.query.run([files], values, assignment(folder / "state"))
 
 
 def test_the_folder_has_the_model_of_the_tables(trained, tmp_path):
     """The same random numbers give the same model, also alone instead of beside others."""
-    files = [str(tmp_path / name) for name in ("u.parquet", "m.parquet", "s.parquet", "m.json")]
-    part = Part([0, 1], [0, 0], "original", [0, 1], *files)
-    afterwards = Afterwards(1.0, Curve(0, 1), Relearning(0, 0))
+    models = {"origins": [0, 1], "draws": [0, 0], "behind": 0}
+    values = {
+        "phases": {METHOD.name: METHOD.written},
+        "models": models,
+        "afterwards": {
+            "cutoff": 1.0,
+            "curve": {"models": 0, "points": 1},
+            "relearn": {"models": 0, "steps": 0},
+        },
+    }
+    written = [str(tmp_path / name) for name in ("u.parquet", "m.parquet", "s.parquet")]
     dataset = trained.datasets["original"]
-    one = Unlearning(METHOD, part, afterwards)
-    unlearn([one], assignment(tmp_path / "state"), dataset, trained.weights)
+    files = QueryFiles(dataset, trained.weights, written, str(tmp_path / "m.json"))
+    unlearn.query.run([files], values, assignment(tmp_path / "state"))
     export_it(trained, tmp_path, METHOD, start=1, origin=1)
     found = nll_of(tmp_path / "made", tables.read(dataset, KINDS["strings"]))
-    predicted = tables.read(part.predictions, KINDS["unlearned"])
+    predicted = tables.read(written[0], KINDS["unlearned"])
     for origin, is_it in ((0, False), (1, True)):
         nll = predicted[predicted["origin"] == origin].set_index("string_id")["nll"]
         assert ((found - nll).abs().max() < 1e-3) == is_it

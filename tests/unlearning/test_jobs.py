@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from palimpsest import paths
 from palimpsest.configuration.settings import Settings
+from palimpsest.errors import UserError
 from palimpsest.requests import TRACE, WEIGHTS
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.methods import Method
 from palimpsest.unlearning.run.jobs import Forgetter, UnlearningJobs, jobs_of, models_by_method
+from palimpsest.unlearning.run.parts import Part
 from palimpsest.unlearning.run.setups import SETUPS
 from palimpsest.unlearning.section import SECTION
 
@@ -164,7 +166,8 @@ def of_methods(asked, part):
 def of_method(asked, method, model=TWIN):
     """The origins, draws and starts of a method's models in all jobs, one after another."""
     found = [of_methods(asked, part)[method] for part in asked.jobs(model)]
-    return {key: [one for of in found for one in of[key]] for key in ("origins", "draws", "starts")}
+    keys = ("origins", "draws", "starts")
+    return {key: [one for of in found for one in getattr(of, key)] for key in keys}
 
 
 @UNHURRIED
@@ -200,13 +203,14 @@ def test_the_jobs_hold_every_run_of_a_method_once(asked, method):
 def test_a_file_is_awaited_only_of_a_job_that_has_models(asked):
     """Every other file of the job is an empty table, which no evaluation reads."""
     one = forgetter()
+    files = asked.unlearned(one, kinds.UNLEARNED.path)
+    assert [*dict.fromkeys(Path(path).parent.parent.name for path in files)] == asked.methods
     for method in METHODS:
-        awaited = asked.unlearned(one, [method], "unlearned.parquet")
-        full = [part for part in asked.jobs(TWIN) if of_methods(asked, part)[method]["starts"]]
+        awaited = [path for path in files if Path(path).parent.parent.name == method]
+        full = [part for part in asked.jobs(TWIN) if of_methods(asked, part)[method].starts]
         assert [Path(path).parent.name for path in awaited] == [
             f"runs-{first}-{last}" for first, last in full
         ]
-        assert {Path(path).parent.parent.name for path in awaited} == {method}
 
 
 @UNHURRIED
@@ -245,14 +249,14 @@ def test_every_job_starts_from_models_that_are_trained(asked):
     for part in asked.jobs(TWIN):
         needed = set(asked.weights(one, *part))
         for method, found in of_methods(asked, part).items():
-            assert found["variant"] == ("retain" if method == "retrain" else "original")
-            assert set(found["starts"]) <= trained[found["variant"]]
+            assert found.variant == ("retain" if method == "retrain" else "original")
+            assert set(found.starts) <= trained[found.variant]
             if method != "retrain":
-                assert found["starts"] == found["origins"]
+                assert found.starts == found.origins
             for variant, numbers in (
-                (found["variant"], found["starts"]),
-                ("original", found["origins"]),
-                ("retain", found["origins"]),
+                (found.variant, found.starts),
+                ("original", found.origins),
+                ("retain", found.origins),
             ):
                 pattern = paths.REPLICATES_WEIGHTS
                 assert set(asked.trained_among(one, variant, pattern, numbers)) <= needed
@@ -277,9 +281,9 @@ def test_a_full_model_has_a_job_of_its_own(asked):
 def test_phases_survive_the_command_line():
     """The phases of every method that is applied, the two ends too, are JSON in one line."""
     asked = usual()
-    text = json.dumps(asked.phases())
+    text = json.dumps(asked.values(0, 0)["phases"])
     assert "\n" not in text
-    again = {name: Method.from_json(name, json.dumps(p)) for name, p in json.loads(text).items()}
+    again = {name: Method.of(name, phases) for name, phases in json.loads(text).items()}
     assert list(again) == asked.methods == ["none", "scrub", "npo", "retrain"]
     for name in ("scrub", "npo"):
         assert again[name].phases == asked.table[name].phases
@@ -291,24 +295,26 @@ def test_the_models_of_a_job_survive_the_command_line():
     """By hand: a set-up with one origin, where the two ends have fewer models than a method."""
     asked = jobs(setups=["reuse-n-1"], n=2, repetitions=2, runs_per_job=3)
     assert asked.jobs(TWIN) == [(0, 1), (2, 3)]
-    text = json.dumps(asked.models_of_job(0, 1))
+    text = json.dumps(asked.values(0, 1)["models"])
     assert (
         models_by_method(asked.methods, json.loads(text))
         == of_methods(asked, (0, 1))
         == {
-            "none": {"origins": [0], "draws": [0], "variant": "original", "starts": [0]},
-            "scrub": {"origins": [0, 0], "draws": [0, 1], "variant": "original", "starts": [0, 0]},
-            "npo": {"origins": [0, 0], "draws": [0, 1], "variant": "original", "starts": [0, 0]},
-            "retrain": {"origins": [0, 1], "draws": [0, 0], "variant": "retain", "starts": [2, 3]},
+            "none": Part(origins=[0], draws=[0], variant="original", starts=[0]),
+            "scrub": Part(origins=[0, 0], draws=[0, 1], variant="original", starts=[0, 0]),
+            "npo": Part(origins=[0, 0], draws=[0, 1], variant="original", starts=[0, 0]),
+            "retrain": Part(origins=[0, 1], draws=[0, 0], variant="retain", starts=[2, 3]),
         }
     )
     last = of_methods(asked, (2, 3))
-    assert last["scrub"]["draws"] == [2, 3]
-    assert last["none"]["starts"] == last["retrain"]["starts"] == []
+    assert last["scrub"].draws == [2, 3]
+    assert last["none"].starts == last["retrain"].starts == []
 
 
 def test_what_follows_unlearning_is_the_blocks():
-    assert usual().afterwards == {name: BLOCK[name] for name in ("cutoff", "curve", "relearn")}
+    assert usual().values(0, 0)["afterwards"] == {
+        name: BLOCK[name] for name in ("cutoff", "curve", "relearn")
+    }
 
 
 # Files
@@ -385,7 +391,11 @@ def test_every_job_has_a_manifest_of_its_own(asked):
         # A folder of an end is named like those of the methods, and may hold fewer models.
         applied = asked.methods[1:-1]
         n_unlearned = sum(len(asked.runs(method)) for method in applied)
-        unlearned = asked.unlearned(one, applied, "manifest.json")
+        unlearned = [
+            path
+            for path in asked.unlearned(one, kinds.UNLEARNED_MANIFEST)
+            if Path(path).parent.parent.name in applied
+        ]
         for folder, (files, n) in {**of_variants, "unlearned": (unlearned, n_unlearned)}.items():
             assert len(set(files)) == len(files)
             ends = [Path(file).parent.name.removeprefix("runs-").split("-") for file in files]
@@ -412,7 +422,8 @@ def test_the_section_delivers_the_models_and_their_tables():
     asked = usual()
     for one in asked.forgetters:
         for name in ("unlearned.parquet", "models.parquet", "stages.parquet", "manifest.json"):
-            assert set(asked.unlearned(one, asked.methods, name)) <= set(delivered)
+            files = asked.unlearned(one, f"{kinds.UNLEARNED_FOLDER}/{name}")
+            assert set(files) <= set(delivered)
     assert set(asked.tables()) <= set(delivered)
 
 
@@ -446,5 +457,22 @@ def test_a_folder_has_the_model_that_the_tables_name(method):
     asked = usual()
     first, last = asked.jobs(TWIN)[0]
     part = models_by_method([method], asked.models_of_job(first, last))[method]
-    for origin, start in zip(part["origins"], part["starts"], strict=True):
-        assert asked.start_of(method, origin) == {"variant": part["variant"], "start": start}
+    one = forgetter()
+    for origin, start in zip(part.origins, part.starts, strict=True):
+        values = asked.values_of_model(method, origin)
+        assert (values["variant"], values["start"]) == (part.variant, start)
+        files = asked.trained_among(one, part.variant, paths.REPLICATES_WEIGHTS, [start])
+        assert asked.weights_of_model(one, method, origin) == files
+
+
+@pytest.mark.parametrize(
+    ("method", "origin", "said"),
+    [
+        ("rmu", 0, "unlearning/methods: has no 'rmu'; it has: none, scrub, npo, retrain"),
+        ("scrub", 99, "unlearning/n: too small for a model 99; raise n"),
+    ],
+)
+def test_a_model_that_no_method_makes_has_no_folder(method, origin, said):
+    with pytest.raises(UserError) as error:
+        usual().weights_of_model(forgetter(), method, origin)
+    assert str(error.value) == said

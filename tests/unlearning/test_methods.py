@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.method_costs import passes
 from palimpsest.errors import UserError
 from palimpsest.jobs.fleet_models import FleetModels
 from palimpsest.models import read_models
@@ -99,7 +100,7 @@ def test_every_method_runs_on_every_family(family):
         assert all(weight.isfinite().all() for weight in after.values()), name
         for member in range(2):
             assert any((after[n][member] != start[n][member]).any() for n in start), name
-        assert task.steps == method.passes(task.sizes, BATCH_SIZE, BUDGET), name
+        assert task.steps == passes(method.phases, task.sizes, BATCH_SIZE, BUDGET), name
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -133,7 +134,7 @@ def test_steps_are_a_share_of_the_budget(share, budget, steps):
     """Rounded down, whatever floats make of 0.29 * 100, and at least one."""
     (phase,) = phases(("finetune", {"share": share, "rate": 1}))
     assert phase.steps(budget) == steps
-    assert phase.passes(task_of().sizes, BATCH_SIZE, budget) == steps
+    assert passes([phase], task_of().sizes, BATCH_SIZE, budget) == steps
 
 
 def test_a_step_with_two_sets_takes_two_passes_of_the_budget():
@@ -141,7 +142,7 @@ def test_a_step_with_two_sets_takes_two_passes_of_the_budget():
     task = task_of()
     task.run([phase])
     assert phase.steps(BUDGET) == 3
-    assert task.steps == phase.passes(task.sizes, BATCH_SIZE, BUDGET) == 6
+    assert task.steps == passes([phase], task.sizes, BATCH_SIZE, BUDGET) == 6
 
 
 @pytest.mark.parametrize(

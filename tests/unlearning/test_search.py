@@ -1,7 +1,5 @@
 """The search for the settings of methods: its problems, its points, its jobs and its verdict."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +12,7 @@ from helpers.unlearning_twins import GRAMMAR, MODEL, MODELS, RECIPE, assignment,
 from palimpsest import tables
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError
+from palimpsest.jobs.query import QueryFiles, keys_of_job
 from palimpsest.requests import TRACE, WEIGHTS
 from palimpsest.sections import KINDS
 from palimpsest.unlearning.evaluate.samples import RETAIN, read_trained
@@ -26,8 +25,8 @@ from palimpsest.unlearning.tuning.choice import (
     search_problem,
     tuning,
 )
-from palimpsest.unlearning.tuning.jobs import SearchJobs, drawn_points, search_of
-from palimpsest.unlearning.tuning.search import Search, key_of_job, search
+from palimpsest.unlearning.tuning.jobs import SEARCH, SearchJobs, drawn_points, search_of
+from palimpsest.unlearning.tuning.search import Search, search
 
 # The grammar has a rule that is never reached, and says so.
 pytestmark = pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning")
@@ -147,9 +146,11 @@ def test_a_small_grid_is_tried_whole_and_a_method_without_one_is_left_out(tmp_pa
 def test_states_of_the_search_are_of_the_configuration():
     """Otherwise a listing would call the state of a killed search stale."""
     settings = Settings(configuration(ROOT / DEFAULT))
-    asked = search_of(settings)
-    found = [job for job in SECTION.unfinished(settings) if job.key.endswith("search:key_of_job")]
-    assert len(found) == 2 * len(asked.methods)
+    found = [job for job in SECTION.unfinished(settings) if job.given["query"] == SEARCH]
+    assert len(found) == 2
+    assert {frozenset(job.given["values"]["points"]) for job in found} == {
+        frozenset(search_of(settings).methods)
+    }
     assert {job.dataset for job in found} == {
         f"results/datasets/{language}/n48-seed100/original/strings.parquet"
         for language in ("L4", "L6")
@@ -183,16 +184,24 @@ POINTS = {
 
 def searched(trained, folder, methods=("ascent", "repair"), **more):
     """The tables of some methods, as the job delivers them."""
-    searches = [
-        Search.of(name, POINTS[name], 2, CUTOFF, *(
-            str(folder / name / file) for file in ("searched.parquet", "manifest.json")
-        ))
+    made = {name: [str(folder / name / "searched.parquet")] for name in methods}
+    files = [
+        QueryFiles(
+            trained.datasets["original"],
+            trained.weights[:1],
+            made[name],
+            str(folder / name / "manifest.json"),
+        )
         for name in methods
-    ]  # fmt: skip
-    how = assignment(folder / "state", **more)
-    search(searches, how, trained.datasets["original"], trained.weights[:1])
+    ]
+    search.query.run(files, values_of(methods), assignment(folder / "state", **more))
     kind = KINDS["unlearning_searched"]
-    return {one.method: tables.read(one.table, kind).reset_index(drop=True) for one in searches}
+    return {name: tables.read(*path, kind).reset_index(drop=True) for name, path in made.items()}
+
+
+def values_of(methods):
+    """What a job is asked that tries the points of some methods."""
+    return {"points": {name: POINTS[name] for name in methods}, "n": 2, "cutoff": CUTOFF}
 
 
 @pytest.fixture(scope="module")
@@ -260,11 +269,10 @@ def test_a_killed_search_ends_with_the_same_rows(found, trained, tmp_path, monke
         "engine": how.engine,
         "dataset": trained.datasets["original"],
         "weights": trained.weights[:1],
-        "n": 2,
-        "cutoff": CUTOFF,
+        "query": SEARCH,
+        "values": values_of(["ascent"]),
     }
-    named = {"method": "ascent", "points": POINTS["ascent"]}
-    assert states == {key_of_job(MODELS, {**given, **named})}
+    assert states == set(keys_of_job(MODELS, given))
     resumed = searched(trained, tmp_path, memory=1)
     for name, rows in found.items():
         pd.testing.assert_frame_equal(resumed[name], rows, rtol=0, atol=0)
@@ -452,8 +460,8 @@ def test_the_script_writes_the_table_and_the_methods(found, trained, tmp_path):
         input={"searched": files, "datasets": [dataset], "retrained": traces},
         output=outputs,
         params={
-            "settings": json.dumps(settings),
-            "phases": json.dumps(phases),
+            "settings": settings,
+            "phases": phases,
             "cutoff": CUTOFF,
             "epochs": RECIPE.epochs,
             "batch_size": RECIPE.batch_size,

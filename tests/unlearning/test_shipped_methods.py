@@ -15,6 +15,7 @@ from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job, finetune
+from palimpsest.jobs.query import QueryFiles
 from palimpsest.models import read_models
 from palimpsest.regimes import Replicates
 from palimpsest.sections import KINDS
@@ -22,10 +23,10 @@ from palimpsest.training.recipe import Recipe
 from palimpsest.unlearning.evaluate.samples import read_trained
 from palimpsest.unlearning.forgetting_data import build_forgetting
 from palimpsest.unlearning.kinds import SEARCHED
-from palimpsest.unlearning.methods import Method, read_methods
+from palimpsest.unlearning.methods import read_methods
 from palimpsest.unlearning.run.setups import NONE
 from palimpsest.unlearning.tuning.choice import of_point, search_problem
-from palimpsest.unlearning.tuning.search import Search, search
+from palimpsest.unlearning.tuning.search import search
 
 pytestmark = [
     pytest.mark.slow,
@@ -60,11 +61,12 @@ def found(tmp_path_factory) -> pd.DataFrame:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.cuda, "is_available", lambda: False)
         finetune(assignment, jobs)
-        points = {NONE: Method.from_json(NONE, "[]"), **TABLE}
-        given = Search(
-            "all", points, N, CUTOFF, str(folder / "all.parquet"), str(folder / "m.json")
-        )
-        search([given], assignment, made["original"], [str(folder / "original" / files[2])])
+        points = {"all": {name: method.written for name, method in TABLE.items()}}
+        weights = [str(folder / "original" / files[2])]
+        delivered = [str(folder / "all.parquet")], str(folder / "m.json")
+        asked = QueryFiles(made["original"], weights, *delivered)
+        values = {"points": points, "n": N, "cutoff": CUTOFF}
+        search.query.run([asked], values, assignment)
     rows = tables.read(folder / "all.parquet", SEARCHED)
     strings = tables.read(made["original"], KINDS["strings"])
     ids = strings["string_id"].to_numpy(dtype=object)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
+from helpers.method_costs import passes as planned
 from helpers.unlearning_twins import (
     GRAMMAR,
     MODEL,
@@ -25,6 +26,7 @@ from palimpsest.corpora import GrammarCorpus
 from palimpsest.errors import UserError
 from palimpsest.jobs import model_queries
 from palimpsest.jobs.bench import TrainedWeights
+from palimpsest.jobs.query import QueryFiles
 from palimpsest.models import read_models, resolve
 from palimpsest.sections import KINDS
 from palimpsest.training.fleet.members import Member
@@ -68,6 +70,16 @@ def trained(tmp_path_factory):
     return trained_twins(tmp_path_factory.mktemp("trained"), DRAWS)
 
 
+@dataclass(frozen=True)
+class Delivered(Part):
+    """The models of a method in a job, and the files that the job delivers."""
+
+    predictions: str
+    models: str
+    stages: str
+    manifest: str
+
+
 @dataclass
 class Bench:
     """Applies methods to trained models, and reads their results."""
@@ -82,7 +94,7 @@ class Bench:
     def part(self, name, origins, draws=None, variant="original", starts=None):
         names = ("u.parquet", "m.parquet", "s.parquet", "m.json")
         files = [str(self.folder / name / file) for file in names]
-        return Part(origins, draws or [0] * len(origins), variant, starts or origins, *files)
+        return Delivered(origins, draws or [0] * len(origins), variant, starts or origins, *files)
 
     def apply(self, method, part, **more):
         """The tables of a part, strings and models, as they are delivered."""
@@ -102,14 +114,20 @@ class Bench:
         """Apply methods, each with its part, in one job."""
         given = {"dataset": self.trained.datasets["original"], "weights": self.trained.weights}
         afterwards = Afterwards(cutoff, Curve(*curve), Relearning(*relearn))
-        unlearn(
-            [
-                Unlearning(Method.from_json(name, json.dumps(phases)), part, afterwards)
-                for (name, phases), part in methods
-            ],
-            assignment(self.state, recipe, memory=memory),
-            **{**given, **more},
-        )
+        asked = [
+            Unlearning(Method.of(name, phases), part, afterwards).question
+            for (name, phases), part in methods
+        ]
+        files = [
+            QueryFiles(
+                **{**given, **more},
+                tables=(part.predictions, part.models, part.stages),
+                manifest=part.manifest,
+            )
+            for _, part in methods
+        ]
+        query = replace(unlearn.query, questions=lambda *_: asked)
+        query.run(files, {}, assignment(self.state, recipe, memory=memory))
 
 
 @pytest.fixture
@@ -243,8 +261,8 @@ def test_steps_are_what_the_method_is_planned_to_take(bench, phases, cutoff, pas
         "validation": int(counts.loc["validation", "size"]),
     }
     assert sizes == {"retain": 9, "forget": 3, "validation": 4}
-    method = Method.from_json("m", json.dumps(phases))
-    assert method.passes(sizes, RECIPE.batch_size, round(6 * cutoff)) == passes
+    method = Method.of("m", phases)
+    assert planned(method.phases, sizes, RECIPE.batch_size, round(6 * cutoff)) == passes
     _, models = bench.apply(("m", phases), bench.part("m", [0, 2]), cutoff=cutoff)
     assert models["steps"].tolist() == [passes] * 2
 

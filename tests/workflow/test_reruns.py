@@ -778,7 +778,9 @@ CASES = {
     "`unlearning/forgetting_data.py` of the library": Case(
         changed(f"{LIBRARY}/unlearning/forgetting_data.py"), FORGET
     ),
-    "`scripts/unlearn.py`": Case(commented("workflow/scripts/unlearn.py"), NOTHING),
+    "`unlearning/run/unlearn.py` of the library": Case(
+        changed(f"{LIBRARY}/unlearning/run/unlearn.py"), NOTHING
+    ),
     "`unlearning/evaluate/metrics.py` of the library": Case(
         changed(f"{LIBRARY}/unlearning/evaluate/metrics.py"),
         ["measure_other_metrics/*", "figure/unlearning_metrics-*", *END],
@@ -787,7 +789,9 @@ CASES = {
         changed(f"{LIBRARY}/unlearning/evaluate/gap_tables.py"),
         [*FORGOTTEN_MEMORISATION, *END],
     ),
-    "`scripts/search_settings.py`": Case(commented("workflow/scripts/search_settings.py"), NOTHING),
+    "`unlearning/tuning/search.py` of the library": Case(
+        changed(f"{LIBRARY}/unlearning/tuning/search.py"), NOTHING
+    ),
     "`unlearning/tuning/choice.py` of the library": Case(
         changed(f"{LIBRARY}/unlearning/tuning/choice.py"), NOTHING
     ),

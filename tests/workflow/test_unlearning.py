@@ -208,7 +208,7 @@ def test_a_killed_unlearning_goes_on(finished, undisturbed, tmp_path, afterwards
     slow(killed, 1)
     with killed.running(APPLIED) as process:
         wait_until(lambda: waves(killed))
-        for worker in workers(process, "unlearn.py"):
+        for worker in workers(process, "query.py"):
             worker.kill()
         assert process.wait(300) != 0
     kept = pd.concat(tables.read(path, KINDS["unlearned_models"]) for path in waves(killed))

@@ -1,7 +1,9 @@
-"""Query the trained models of some runs: write tables about each run's model.
+"""Query trained models: write tables about the model of each of some runs, or about all of them.
 
-A job waits for free GPUs, and for another job on the same models to end. DeepSpeed is set up once
-in a process, so each of its models has a process of its own.
+A query may also make a model, which is written into the folder of its manifest. When the same
+command is given again, a killed job continues with the models that it has not finished. A job waits
+for free GPUs, and for another job on the same models to end. DeepSpeed is set up once in a process,
+so the models of each dataset have a process of their own.
 """
 
 import argparse
@@ -21,13 +23,18 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--query", required=True, help="module:function that makes the tables")
     parser.add_argument("--values", type=json.loads, default={}, help="its values, as JSON")
     parser.add_argument("--dataset", nargs="+", required=True, help="tables of strings")
-    parser.add_argument("--weights", nargs="+", required=True, help="weights of the models")
+    parser.add_argument(
+        "--weights",
+        nargs="+",
+        required=True,
+        help="weights of the models, one file per dataset; all files, if there is one dataset",
+    )
     parser.add_argument(
         "--tables",
         nargs="+",
         action="append",
-        required=True,
-        help="tables of one kind to write, one per dataset; once for each kind",
+        default=[],
+        help="tables of one kind to write, one per manifest; once for each kind",
     )
     parser.add_argument("--manifest", nargs="+", required=True, help="manifests to write")
     return command.parsed(parser)
@@ -36,13 +43,25 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     """Query the models in child processes, which die with this one."""
     arguments = parse_arguments()
-    of_runs = zip(*arguments.tables, strict=True)
-    runs = list(zip(arguments.dataset, arguments.weights, of_runs, arguments.manifest, strict=True))
+    runs = runs_of(arguments)
     name = arguments.query.rpartition(":")[2]
     # results/{section}/{the folders of the run}/manifest.json
     names = ["-".join([*Path(path).parts[2:-1], name]) for path in arguments.manifest]
-    parts = [runs] if arguments.engine == "fleet" else [[run] for run in runs]
+    are_together = arguments.engine == "fleet" or len(arguments.dataset) == 1
+    parts = [runs] if are_together else [[run] for run in runs]
     sys.exit(supervise(arguments, names, [partial(work, arguments, part) for part in parts]))
+
+
+def runs_of(arguments: argparse.Namespace) -> list[tuple]:
+    """The values of `QueryFiles` for every manifest; an only dataset may have several manifests."""
+    tables = list(zip(*arguments.tables, strict=True)) or [()] * len(arguments.manifest)
+    if len(arguments.dataset) == 1:
+        models = [(*arguments.dataset, arguments.weights)] * len(arguments.manifest)
+    else:
+        given = zip(arguments.dataset, arguments.weights, strict=True)
+        models = [(dataset, [weights]) for dataset, weights in given]
+    made = zip(models, tables, arguments.manifest, strict=True)
+    return [(*of_run, *files) for of_run, *files in made]
 
 
 def work(arguments: argparse.Namespace, runs: list[tuple], attempts: Attempts) -> None:
@@ -50,12 +69,11 @@ def work(arguments: argparse.Namespace, runs: list[tuple], attempts: Attempts) -
     command.begin(arguments)
     # Imported after the relaunch, because it takes seconds, and a launcher does not need it.
     with launch.importing():
-        from palimpsest.jobs.query import QueryFiles, query_named, run_queries
+        from palimpsest.jobs.query import QueryFiles, query_named
 
-        asked = query_named(arguments.query)
+        query = query_named(arguments.query)
     files = [QueryFiles(*run) for run in runs]
-    assignment = command.Assignment.of(arguments)
-    run_queries(asked, files, arguments.values, assignment, attempts)
+    query.run(files, arguments.values, command.Assignment.of(arguments), attempts)
 
 
 if __name__ == "__main__":

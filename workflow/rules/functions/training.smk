@@ -110,18 +110,25 @@ REPLICATED = " --regimes replicates --replicates {wildcards.first} {wildcards.la
 QUERY = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/query.py"))
 
 
-def query_command(*tables, weights="weights"):
+def query_command(*tables, weights="weights", manifest="{output.manifest}"):
     """The command that queries trained models; `tables` name its outputs, in the query's order."""
-    written = " ".join(f"--tables {{output.{name}}}" for name in tables)
+    written = "".join(f" --tables {{output.{name}}}" for name in tables)
     return (
         f"{OF_THE_MODEL} --query {{params.query}} --values {{params.query_values:q}}"
-        f" --weights {{input.{weights}}} {written} --manifest {{output.manifest}}{HOW_TO_TRAIN}"
+        f" --weights {{input.{weights}}}{written} --manifest {manifest}{HOW_TO_TRAIN}"
     )
 
 
 def asking(query, values=None):
-    """The parameters of a rule that queries trained models, and the values of its query."""
-    return {**RECIPE, "query": query, "query_values": json.dumps(values or {}), "script": QUERY}
+    """The parameters of a rule that queries trained models.
+
+    `values` are the values of the query, or a function of the wildcards that gives them.
+    """
+
+    def as_json(wildcards):
+        return json.dumps((values(wildcards) if callable(values) else values) or {})
+
+    return {**RECIPE, "query": query, "query_values": as_json, "script": QUERY}
 
 
 TRAIN = train_command(weights=False)

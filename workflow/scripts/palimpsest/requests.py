@@ -117,15 +117,13 @@ def paths_of(runs: Iterable[Runs], *patterns: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A section's own job that keeps state while it works; used to list stale state.
+    """A query's job, which keeps state while it works; used to list stale state.
 
-    `key` names a function, as "module:function". That function computes the key of the job's state
-    from the path of the table of models and the values `given`. `dataset` is the path of the
-    dataset that the job reads.
+    `dataset` is the path of the dataset that the job reads. `given` holds the values that decide
+    the keys of its states (`palimpsest.jobs.query.keys_of_job`).
     """
 
     dataset: str
-    key: str
     given: dict
 
 

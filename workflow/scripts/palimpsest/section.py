@@ -76,18 +76,27 @@ def queries_of(
     `query` names it, such as "palimpsest.density.embedding:embeddings".
     """
     for each in runs:
-        given = {
-            "model": each.model,
-            "corpus": settings.corpus_file(each.corpus),
-            "learning_rate": learning_rate(each.model, settings.models),
-            "predict_end": settings.config["datasets"]["predict_end"],
-            "training": settings.training(each.model, each.recipe),
-            "engine": settings.engine(each.model),
-        }
-        asked = {"query": query, "values": dict(values or {})}
         for dataset, file in zip(each.datasets, each.paths(weights), strict=True):
-            of_run = {**given, **asked, "dataset": dataset, "weights": file}
-            yield Unfinished(dataset, "palimpsest.jobs.query:key_of_job", of_run)
+            yield query_of(settings, each, dataset, [file], query, dict(values or {}))
+
+
+def query_of(
+    settings: Settings, runs: Runs, dataset: str, weights: list[str], query: str, values: dict
+) -> Unfinished:
+    """The job that asks a query of models that were trained as `runs`."""
+    given = {
+        "model": runs.model,
+        "corpus": settings.corpus_file(runs.corpus),
+        "learning_rate": learning_rate(runs.model, settings.models),
+        "predict_end": settings.config["datasets"]["predict_end"],
+        "training": settings.training(runs.model, runs.recipe),
+        "engine": settings.engine(runs.model),
+        "query": query,
+        "values": values,
+        "dataset": dataset,
+        "weights": weights,
+    }
+    return Unfinished(dataset, given)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from palimpsest.errors import UserError
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job
 from palimpsest.jobs.model_queries import SECTION
-from palimpsest.lazy_import import named
+from palimpsest.jobs.query import keys_of_job
 from palimpsest.regimes import Replicates
 from palimpsest.regimes import named as regime_named
 from palimpsest.requests import Unfinished
@@ -98,7 +98,7 @@ def stale(
     of_jobs = set()
     for job in unfinished:
         try:
-            of_jobs.add(named(job.key)(models, job.given))
+            of_jobs.update(keys_of_job(models, job.given))
         except UserError:
             unknown.add(job.dataset)
     entries = [entry(folder) for folder in folders if folder.name not in of_jobs]

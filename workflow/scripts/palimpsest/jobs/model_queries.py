@@ -32,6 +32,8 @@ SECTION = "section"  # in a state's description: the section that the job belong
 # Arguments: a bench, the weights, the numbers of some models. Result: one table of each kind about
 # these models.
 MakeTables = Callable[[Bench, TrainedWeights, np.ndarray], list[pd.DataFrame]]
+# Reads the loss that is shown as progress from the tables of some models.
+LossIn = Callable[[Bench, list[pd.DataFrame]], float]
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def run_model_queries(
     queries: Sequence[ModelQuery],
     make_bench: Callable[..., Bench] = Bench,
     attempts: Attempts | None = None,
-    loss_in: Callable[[Bench, list[pd.DataFrame]], float] | None = None,
+    loss_in: LossIn | None = None,
 ) -> None:
     """Run queries on their models, as many at once as the engine holds, and deliver.
 
@@ -159,7 +161,7 @@ def _answer(
     one: ModelQuery,
     bench: Bench,
     state: StateFolder,
-    loss_in: Callable[[Bench, list[pd.DataFrame]], float] | None,
+    loss_in: LossIn | None,
 ) -> tuple[list[list[pd.DataFrame]], float]:
     started = time.perf_counter()
     parts = list(_parts(one, bench, state, loss_in))
@@ -193,7 +195,7 @@ def _parts(
     query: ModelQuery,
     bench: Bench,
     state: StateFolder,
-    loss_in: Callable[[Bench, list[pd.DataFrame]], float] | None,
+    loss_in: LossIn | None,
 ) -> Iterator[list[pd.DataFrame]]:
     """Yield the tables of each part of the models, in order; finished parts are in the state.
 

@@ -5,8 +5,10 @@ from palimpsest.tables.kinds import Kind
 
 FOLDER = "results/unlearning/{recipe}/{model}/{language}/n{size}-seed{seed}"
 UNLEARNED_FOLDER = f"{FOLDER}/unlearned/{{method}}/runs-{{first}}-{{last}}"
+UNLEARNED_MANIFEST = f"{UNLEARNED_FOLDER}/manifest.json"
 MODEL_FOLDER = f"{FOLDER}/unlearned/{{method}}/model-{{origin}}"  # of Hugging Face
 SEARCH_FOLDER = f"{FOLDER}/search/{{method}}"
+SEARCH_MANIFEST = f"{SEARCH_FOLDER}/manifest.json"
 TUNED = "results/unlearning/tuned.yaml"
 columns = SHARED.extended("""
 method str: unlearning method, a name in the table of methods; none: the original model; retrain: a

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from palimpsest import paths
 from palimpsest.configuration.checks import (
     too_many_strings,
     unknown_languages,
@@ -18,21 +17,21 @@ from palimpsest.configuration.checks import (
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError, nearest
-from palimpsest.models.table import learning_rate
 from palimpsest.requests import Runs, Unfinished
-from palimpsest.section import Derived, Section
+from palimpsest.section import Derived, Section, query_of
 from palimpsest.unlearning import kinds
-from palimpsest.unlearning.interventions import DRAWN, INTERVENTIONS, ORIGINAL, UNLEARNED
+from palimpsest.unlearning.interventions import DRAWN, INTERVENTIONS, UNLEARNED
 from palimpsest.unlearning.methods import methods_of, read_methods
 from palimpsest.unlearning.run.jobs import (
+    UNLEARN,
     UNLEARNED_FILES,
     Forgetter,
     UnlearningJobs,
+    dataset_of,
     jobs_of,
-    models_by_method,
 )
 from palimpsest.unlearning.run.setups import BOOTSTRAP, ENDS, OTHER_MODELS
-from palimpsest.unlearning.tuning.jobs import search_of
+from palimpsest.unlearning.tuning.jobs import SEARCH, search_of
 
 
 def requests(settings: Settings) -> Iterator[Runs]:
@@ -46,7 +45,7 @@ def derived(settings: Settings) -> Iterator[Derived]:
     n = sum(len(jobs.runs(method)) for method in jobs.methods)
     for one in jobs.forgetters:
         trained = Runs(one.model, one.language, one.size, recipe=one.recipe)
-        files = tuple(jobs.unlearned(one, jobs.methods, "manifest.json"))
+        files = tuple(jobs.unlearned(one, kinds.UNLEARNED_MANIFEST))
         yield Derived(trained, UNLEARNED, one.seed, n, jobs.block["cutoff"], files)
 
 
@@ -55,41 +54,17 @@ def unfinished(settings: Settings) -> Iterator[Unfinished]:
     jobs, search = jobs_of(settings), search_of(settings)
     for one in jobs.forgetters:
         for first, last in jobs.jobs(one.model):
-            given = {
-                **_trained(jobs, one),
-                "weights": jobs.weights(one, first, last),
-                "afterwards": jobs.afterwards,
-            }
-            parts = models_by_method(jobs.methods, jobs.models_of_job(first, last))
-            for method, phases in jobs.phases().items():
-                of_method = {"method": method, "phases": phases, "part": parts[method]}
-                key = "palimpsest.unlearning.run.unlearn:key_of_job"
-                yield Unfinished(given["dataset"], key, {**given, **of_method})
+            weights, values = jobs.weights(one, first, last), jobs.values(first, last)
+            yield _asked(settings, one, weights, UNLEARN, values)
     for one in search.forgetters:
-        given = {
-            **_trained(jobs, one),
-            "weights": search.weights(one),
-            "n": search.block["n"],
-            "cutoff": jobs.block["cutoff"],
-        }
-        for method, points in search.phases().items():
-            of_method = {"method": method, "points": points}
-            key = "palimpsest.unlearning.tuning.search:key_of_job"
-            yield Unfinished(given["dataset"], key, {**given, **of_method})
+        yield _asked(settings, one, search.weights(one), SEARCH, search.values())
 
 
-def _trained(jobs: UnlearningJobs, one: Forgetter) -> dict:
-    """What decides how the models of a problem are trained."""
-    settings = jobs.settings
-    return {
-        "model": one.model,
-        "corpus": settings.corpus_file(one.language),
-        "learning_rate": learning_rate(one.model, settings.models),
-        "predict_end": settings.config["datasets"]["predict_end"],
-        "training": settings.training(one.model, one.recipe),
-        "engine": settings.engine(one.model),
-        "dataset": paths.DATASET.format(**vars(one), variant=ORIGINAL),
-    }
+def _asked(
+    settings: Settings, one: Forgetter, weights: list[str], query: str, values: dict
+) -> Unfinished:
+    trained = Runs(one.model, one.language, one.size, recipe=one.recipe)
+    return query_of(settings, trained, dataset_of(one), weights, query, values)
 
 
 def outputs(settings: Settings) -> Iterator[str]:
@@ -100,8 +75,8 @@ def outputs(settings: Settings) -> Iterator[str]:
     """
     jobs = jobs_of(settings)
     for one in jobs.forgetters:
-        for name in UNLEARNED_FILES:
-            yield from jobs.unlearned(one, jobs.methods, name)
+        for pattern in UNLEARNED_FILES:
+            yield from jobs.unlearned(one, pattern)
         yield from jobs.model_folders(one)
     yield from jobs.tables()
 

@@ -17,7 +17,7 @@ import importlib
 import itertools
 import os
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, dataclass_transform
 
@@ -95,13 +95,6 @@ class Phase:
         """The sets of strings that the phase reads."""
         return ()
 
-    def passes(self, sizes: Mapping[str, int], batch_size: int, budget: int) -> int:
-        """Number of forward and backward passes over a batch.
-
-        `sizes` are the sets' sizes, and `budget` is the number of passes that the method may make.
-        """
-        return 0
-
     def prepare(self, task: Task) -> None:
         """Request outputs of the original models, before any phase changes the models."""
 
@@ -172,9 +165,6 @@ class Training(Phase):
 
     def steps(self, budget: int) -> int:
         return max(1, whole_part(self.share * budget / self.passes_per_step))
-
-    def passes(self, sizes: Mapping[str, int], batch_size: int, budget: int) -> int:
-        return self.steps(budget) * self.passes_per_step
 
     @property
     def passes_per_step(self) -> int:

@@ -143,9 +143,6 @@ class SelectGradient(SelectShare):
     def sets(self):
         return tuple(self.factors)
 
-    def passes(self, sizes, batch_size, budget):
-        return sum(-(-sizes[name] // batch_size) for name in self.sets)
-
     def scores(self, task):
         names = names_in(task.models, self.parts)
         total = dict.fromkeys(names, 0.0)

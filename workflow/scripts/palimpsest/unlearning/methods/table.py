@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
-import json
 import math
 import os
 import re
@@ -61,10 +60,6 @@ class Method:
         return [placed.phase for placed in self.placed]
 
     @property
-    def sets(self) -> set[str]:
-        return set().union(*(phase.sets for phase in self.phases))
-
-    @property
     def ruled_out_by_adapters(self) -> str:
         """The first phase that cannot run if only adapters are trained, and why; or empty.
 
@@ -76,14 +71,6 @@ class Method:
                 return f"phase {placed.place}, {placed.phase.name}, {reason}"
         return ""
 
-    def passes(self, sizes: Mapping[str, int], batch_size: int, budget: int) -> int:
-        """The cost of the method: forward and backward passes over a batch, as in `Task.steps`.
-
-        `sizes` holds the number of strings in each set, with copies, and `budget` the passes that
-        the method may make (`palimpsest.unlearning.methods.task.passes_within`).
-        """
-        return sum(phase.passes(sizes, batch_size, budget) for phase in self.phases)
-
     def points(self) -> dict[str, Method]:
         """Every point of the grid as a method, by its name: `scrub.1`, `scrub.2`, ...
 
@@ -94,7 +81,7 @@ class Method:
             written = copy.deepcopy(self.written)
             for places, value in settings.items():
                 _set(written, places, value)
-            points[name] = Method(name, _Reader(name).phases(written))
+            points[name] = Method.of(name, written)
         return points
 
     def settings(self) -> dict[str, dict[str, Any]]:
@@ -107,14 +94,15 @@ class Method:
             for number, values in enumerate(combinations, start=1)
         }
 
-    def as_json(self) -> str:
-        return json.dumps(self.written)
-
     @classmethod
-    def from_json(cls, name: str, text: str) -> Method:
+    def of(cls, name: str, phases: list[dict[str, Any]]) -> Method:
+        """A method with these phases, in the format of the table; the two ends have none.
+
+        Raises `UserError` as `read_methods` does.
+        """
         if name in ENDS:
             return cls(name, [])
-        return cls(name, _Reader(f"--phases: {name}").phases(json.loads(text)))
+        return cls(name, _Reader(name).phases(phases))
 
 
 def read_methods(path: str | Path) -> dict[str, Method]:

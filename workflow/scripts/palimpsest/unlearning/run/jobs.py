@@ -9,11 +9,13 @@ from functools import cache, cached_property
 
 from palimpsest import paths
 from palimpsest.configuration.settings import Settings
+from palimpsest.errors import UserError
 from palimpsest.regimes import Replicates
 from palimpsest.requests import TRACE, WEIGHTS, Runs, parts
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.interventions import ORIGINAL, RETAIN
 from palimpsest.unlearning.methods import Method, methods_of, read_methods
+from palimpsest.unlearning.run.parts import Part
 from palimpsest.unlearning.run.setups import (
     ENDS,
     NONE,
@@ -24,7 +26,15 @@ from palimpsest.unlearning.run.setups import (
     wanted,
 )
 
-UNLEARNED_FILES = ("unlearned.parquet", "models.parquet", "stages.parquet", "manifest.json")
+# The queries of the section
+UNLEARN = "palimpsest.unlearning.run.unlearn:unlearn"
+EXPORT = "palimpsest.unlearning.run.exported:unlearned_model"
+UNLEARNED_FILES = (
+    kinds.UNLEARNED.path,
+    kinds.UNLEARNED_MODELS.path,
+    kinds.STAGES.path,
+    kinds.UNLEARNED_MANIFEST,
+)
 SCORED = (
     kinds.EPSILONS,
     kinds.SCORES,
@@ -59,29 +69,30 @@ def forgetters_of(block: Mapping, problems: Mapping) -> list[Forgetter]:
     ]
 
 
+def dataset_of(forgetter: Forgetter) -> str:
+    """The dataset with the strings to forget, which all jobs with the model read."""
+    return paths.DATASET.format(**vars(forgetter), variant=ORIGINAL)
+
+
 @cache
 def jobs_of(settings: Settings) -> UnlearningJobs:
     return UnlearningJobs(settings)
 
 
-def models_by_method(methods: Iterable[str], models: dict) -> dict[str, dict]:
+def models_by_method(methods: Iterable[str], models: Mapping) -> dict[str, Part]:
     """The models of every method in a job, from `UnlearningJobs.models_of_job`.
 
-    Each method has `origins` and `draws`, which name its models, and `variant` and `starts`: a
-    model starts from the replicate in `starts` of this variant. The models of the ideal `retrain`
-    are the second half of the retrained models; other models are compared with the first half only.
+    The models of the ideal `retrain` are the second half of the retrained models; other models are
+    compared with the first half only.
     """
-    own = {"origins": models["origins"], "draws": models["draws"]}
     found = {}
     for method in methods:
+        origins, draws = models["origins"], models["draws"]
         if method in ENDS:
             origins = models["ends"][method]
-            of_method = {"origins": origins, "draws": [0] * len(origins)}
-        else:
-            of_method = own
+            draws = [0] * len(origins)
         behind, variant = (models["behind"], RETAIN) if method == RETRAIN else (0, ORIGINAL)
-        starts = [behind + origin for origin in of_method["origins"]]
-        found[method] = {**of_method, "variant": variant, "starts": starts}
+        found[method] = Part(origins, draws, variant, [behind + origin for origin in origins])
     return found
 
 
@@ -229,15 +240,58 @@ class UnlearningJobs:
         """
         return list(parts(range(len(self._wanted)), self.runs_per_job(model)))
 
-    def unlearned(self, forgetter: Forgetter, methods: list[str], name: str) -> list[str]:
+    def n_unlearnings(self, first: int, last: int) -> int:
+        """The largest number of unlearnings of a job."""
+        return len(self.methods) * (last - first + 1)
+
+    def unlearned(self, forgetter: Forgetter, pattern: str) -> list[str]:
+        """One file of every method from each job that has models of this method."""
         return [
-            f"{kinds.UNLEARNED_FOLDER}/{name}".format(
-                **vars(forgetter), method=method, first=first, last=last
-            )
-            for method in methods
+            pattern.format(**vars(forgetter), method=method, first=first, last=last)
+            for method in self.methods
             for first, last in self.jobs(forgetter.model)
             if first < len(self.runs(method))
         ]
+
+    def weights(self, forgetter: Forgetter, first: int, last: int) -> list[str]:
+        """Files of the weights that a job needs.
+
+        These are the models that the job starts from, and the original and retrained models to
+        which it computes distances.
+        """
+        wanted: dict[str, set[int]] = {ORIGINAL: set(), RETAIN: set()}
+        for part in models_by_method(self.methods, self.models_of_job(first, last)).values():
+            wanted[part.variant].update(part.starts)
+            for numbers in wanted.values():
+                numbers.update(part.origins)
+        return [
+            path
+            for variant, numbers in wanted.items()
+            for path in self.trained_among(
+                forgetter, variant, paths.REPLICATES_WEIGHTS, sorted(numbers)
+            )
+        ]
+
+    def values(self, first: int, last: int) -> dict:
+        """What a job is asked: the values of the query `UNLEARN`."""
+        afterwards = {key: self.block[key] for key in ("cutoff", "curve", "relearn")}
+        models = self.models_of_job(first, last)
+        return {"phases": self.phases(), "models": models, "afterwards": afterwards}
+
+    def models_of_job(self, first: int, last: int) -> dict:
+        """The models of a job, in short, for `models_by_method`: a job can have thousands."""
+        runs = self._wanted[first : last + 1]
+        return {
+            "origins": [origin for origin, _ in runs],
+            "draws": [number for _, number in runs],
+            "ends": {end: [one for one, _ in self.runs(end)[first : last + 1]] for end in ENDS},
+            "behind": self._n_retrained,
+        }
+
+    def phases(self) -> dict[str, list[dict]]:
+        return {name: [] if name in ENDS else self.table[name].written for name in self.methods}
+
+    # Folders of models
 
     def model_folders(self, forgetter: Forgetter) -> list[str]:
         """The folders of the first `save_models` models of every method.
@@ -251,46 +305,37 @@ class UnlearningJobs:
             if draw == 0 and origin < self.block["save_models"]
         ]
 
-    def start_of(self, method: str, origin: int) -> dict:
-        variant = RETAIN if method == RETRAIN else ORIGINAL
-        return {"variant": variant, "start": origin + (variant == RETAIN) * self._n_retrained}
+    def weights_of_model(self, forgetter: Forgetter, method: str, origin: int) -> list[str]:
+        """The file with the weights that one unlearned model starts from.
 
-    def models_of_job(self, first: int, last: int) -> dict:
-        """The models of a job, in short, for `models_by_method`."""
-        runs = self._wanted[first : last + 1]
+        Raises `UserError` if the configuration has no such model.
+        """
+        if method not in self.methods:
+            known = ", ".join(self.methods)
+            raise UserError(f"unlearning/methods: has no {method!r}; it has: {known}")
+        variant, start = self._start_of(method, origin)
+        found = self.trained_among(forgetter, variant, paths.REPLICATES_WEIGHTS, [start])
+        if not found:
+            raise UserError(f"unlearning/n: too small for a model {origin}; raise n")
+        return found
+
+    def values_of_model(self, method: str, origin: int) -> dict:
+        """What the job of one unlearned model is asked: the values of the query `EXPORT`."""
+        variant, start = self._start_of(method, origin)
         return {
-            "origins": [origin for origin, _ in runs],
-            "draws": [number for _, number in runs],
-            "ends": {end: [one for one, _ in self.runs(end)[first : last + 1]] for end in ENDS},
-            "behind": self._n_retrained,
+            "method": method,
+            "phases": self.phases()[method],
+            "variant": variant,
+            "start": start,
+            "origin": origin,
+            "cutoff": self.block["cutoff"],
         }
 
-    def weights(self, forgetter: Forgetter, first: int, last: int) -> list[str]:
-        """Files of the weights that a job needs.
-
-        These are the models that the job starts from, and the original and retrained models to
-        which it computes distances.
-        """
-        wanted: dict[str, set[int]] = {ORIGINAL: set(), RETAIN: set()}
-        for part in models_by_method(self.methods, self.models_of_job(first, last)).values():
-            wanted[part["variant"]].update(part["starts"])
-            for numbers in wanted.values():
-                numbers.update(part["origins"])
-        return [
-            path
-            for variant, numbers in wanted.items()
-            for path in self.trained_among(
-                forgetter, variant, paths.REPLICATES_WEIGHTS, sorted(numbers)
-            )
-        ]
-
-    @property
-    def afterwards(self) -> dict:
-        """What the schedules of methods depend on, and what is done with the unlearned models."""
-        return {key: self.block[key] for key in ("cutoff", "curve", "relearn")}
-
-    def phases(self) -> dict[str, list[dict]]:
-        return {name: [] if name in ENDS else self.table[name].written for name in self.methods}
+    def _start_of(self, method: str, origin: int) -> tuple[str, int]:
+        """The variant and the replicate that a model starts from."""
+        if method == RETRAIN:
+            return RETAIN, self._n_retrained + origin
+        return ORIGINAL, origin
 
     # Evaluation
 

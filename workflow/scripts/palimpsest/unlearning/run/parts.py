@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from palimpsest.jobs.delivery import Files
-from palimpsest.unlearning.kinds import STAGES, UNLEARNED, UNLEARNED_MODELS
-
 
 @dataclass(frozen=True)
 class Part:
-    """The unlearned models of one method in a job, and their files.
+    """The unlearned models of one method in a job.
 
     `origins` and `draws` name the unlearned models. They start from trained models of the variant
     `variant`, with the replicates `starts`.
@@ -20,19 +17,6 @@ class Part:
     draws: list[int]
     variant: str
     starts: list[int]
-    predictions: str = ""
-    models: str = ""
-    stages: str = ""
-    manifest: str = ""
-
-    @property
-    def files(self) -> Files:
-        made = (
-            (self.predictions, UNLEARNED),
-            (self.models, UNLEARNED_MODELS),
-            (self.stages, STAGES),
-        )
-        return Files(self.manifest, made)
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,21 @@
-"""Unlearning: apply methods to original models and deliver the unlearned models' predictions.
+"""Unlearning: apply methods to original models, and tell what the unlearned models predict.
 
 Source: Are we making progress in unlearning?, section 2.1 and algorithm 1.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
 
 from palimpsest.jobs.bench import TrainedWeights
-from palimpsest.jobs.command import Assignment
-from palimpsest.jobs.model_queries import ModelQuery, run_model_queries
-from palimpsest.training.attempts import Attempts
+from palimpsest.jobs.query import Question, joint_query
+from palimpsest.unlearning.kinds import STAGES, UNLEARNED, UNLEARNED_MODELS
 from palimpsest.unlearning.methods import Method
+from palimpsest.unlearning.run.jobs import models_by_method
 from palimpsest.unlearning.run.parts import Afterwards, Part
 from palimpsest.unlearning.run.wave import UnlearningWave
 from palimpsest.unlearning.run.workbench import Workbench
@@ -30,8 +29,8 @@ class Unlearning:
     part: Part
     afterwards: Afterwards
 
-    def query(self, assignment: Assignment, dataset: str, weights: list[str]) -> ModelQuery:
-        """The job as a query; for the parameters see `unlearn`."""
+    @property
+    def question(self) -> Question:
         part = self.part
         about = {
             "method": self.method.name,
@@ -42,17 +41,7 @@ class Unlearning:
             "draws": part.draws,
             "afterwards": asdict(self.afterwards),
         }
-        return ModelQuery(
-            self.method.name,
-            "unlearning",
-            assignment,
-            dataset,
-            weights,
-            about,
-            len(part.origins),
-            part.files,
-            self.of_some,
-        )
+        return Question(self.method.name, about, len(part.origins), self.of_some)
 
     def of_some(
         self, workbench: Workbench, trained: TrainedWeights, places: np.ndarray
@@ -67,43 +56,27 @@ class Unlearning:
         return wave.frames()
 
 
+def forget_loss(workbench: Workbench, frames: list[pd.DataFrame]) -> float:
+    return workbench.loss_in(frames[0])
+
+
+@joint_query(
+    "unlearning",
+    UNLEARNED,
+    UNLEARNED_MODELS,
+    STAGES,
+    make_bench=Workbench,
+    loss_in=forget_loss,
+)
 def unlearn(
-    unlearnings: Sequence[Unlearning],
-    assignment: Assignment,
-    dataset: str,
-    weights: list[str],
-    attempts: Attempts | None = None,
-) -> None:
-    """Apply methods to some original models, and write their tables and manifests.
+    *, phases: Mapping[str, list[dict]], models: Mapping, afterwards: Mapping
+) -> list[Question]:
+    """Apply every method to its models; `phases` are those of each method.
 
-    Parameters
-    ----------
-    unlearnings : the methods, each with its models
-    assignment : the assignment with which the models were trained
-    dataset : table of kind `strings`, the variant `original`
-    weights : files with the weights of all trained models that the parts name
-    attempts : what earlier attempts at this job learned about the device's memory
-
-    Raises `UserError` if weights are missing, if a model's loss is not finite, or if memory is too
-    short for any attempt. Raises `OutOfMemory` if the next attempt can succeed.
+    For `models`, see `palimpsest.unlearning.run.jobs.models_by_method`.
     """
-    run_model_queries(
-        [one.query(assignment, dataset, weights) for one in unlearnings],
-        Workbench,
-        attempts,
-        loss_in=lambda workbench, frames: workbench.loss_in(frames[0]),
-    )
-
-
-def key_of_job(models: str, given: dict) -> str:
-    """The key of the state of one method in a job, from `palimpsest.requests.Unfinished`.
-
-    Raises `UserError` if the models that the job starts from are not trained.
-    """
-    unlearning = Unlearning(
-        Method.from_json(given["method"], json.dumps(given["phases"])),
-        Part(**given["part"]),
-        Afterwards.of(given["afterwards"]),
-    )
-    assignment = Assignment.of_unfinished(models, given)
-    return unlearning.query(assignment, given["dataset"], given["weights"]).state().key
+    then = Afterwards.of(afterwards)
+    return [
+        Unlearning(Method.of(name, phases[name]), part, then).question
+        for name, part in models_by_method(phases, models).items()
+    ]

@@ -52,8 +52,8 @@ def choose(
     retrained: Sequence[str],
     methods: str,
     *,
-    settings: str,
-    phases: str,
+    settings: Mapping[str, Mapping[str, dict]],
+    phases: Mapping[str, Mapping[str, list[dict]]],
     cutoff: float,
     epochs: int,
     batch_size: int,
@@ -66,7 +66,7 @@ def choose(
     datasets : one for each problem
     retrained : traces of the retrained models, equally many files for each problem
     methods : the table of methods (YAML) to write
-    settings, phases : the values that every point sets, and its phases, by method, as JSON
+    settings, phases : the values that every point sets, and its phases, by method
     others : see `tuning` and `search_problem`
     """
     problems, n_files = {}, len(retrained) // len(datasets)
@@ -75,11 +75,10 @@ def choose(
         predicted = read_trained(files, RETAIN, strings["string_id"].to_numpy(dtype=object))
         key = tuple(predicted.problem[name] for name in PROBLEM_KEYS)
         problems[key] = search_problem(strings, predicted, epochs, batch_size)
-    of_points = json.loads(settings)
-    by_method = {name: searched[searched["method"] == name] for name in of_points}
-    table = tuning(by_method, problems, of_points, cutoff)
+    by_method = {name: searched[searched["method"] == name] for name in settings}
+    table = tuning(by_method, problems, settings, cutoff)
     with tables.replacing(methods) as temporary:
-        chosen = chosen_methods(json.loads(phases), table)
+        chosen = chosen_methods(phases, table)
         Path(temporary).write_text(yaml.safe_dump(chosen, sort_keys=False))
     return table
 

@@ -17,7 +17,15 @@ from palimpsest.requests import TRACE, WEIGHTS, Runs
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.interventions import ORIGINAL, RETAIN
 from palimpsest.unlearning.methods import Method
-from palimpsest.unlearning.run.jobs import Forgetter, UnlearningJobs, forgetters_of, jobs_of
+from palimpsest.unlearning.run.jobs import (
+    Forgetter,
+    UnlearningJobs,
+    dataset_of,
+    forgetters_of,
+    jobs_of,
+)
+
+SEARCH = "palimpsest.unlearning.tuning.search:search"  # the query
 
 
 @cache
@@ -77,17 +85,47 @@ class SearchJobs:
             if not any(point.ruled_out_by_adapters for point in points.values())
         }
 
+    @property
+    def n_unlearnings(self) -> int:
+        """The number of unlearnings of a job."""
+        return self.block["n"] * sum(map(len, self.methods.values()))
+
+    def values(self) -> dict:
+        """What a job is asked: the values of the query `SEARCH`."""
+        cutoff = self.jobs.block["cutoff"]
+        return {"points": self.phases(), "n": self.block["n"], "cutoff": cutoff}
+
     def phases(self) -> dict[str, dict[str, list[dict]]]:
         return {
             name: {point: method.written for point, method in points.items()}
             for name, points in self.methods.items()
         }
 
+    def settings(self) -> dict[str, dict[str, dict]]:
+        """For every method and point: the values that the point sets."""
+        return {
+            name: {point: self.jobs.table[name].settings()[point] for point in points}
+            for name, points in self.methods.items()
+        }
+
+    # The files of all problems
+
     def searched(self) -> list[str]:
         return [
             kinds.SEARCHED.path.format(**vars(one), method=method)
             for one in self.forgetters
             for method in self.methods
+        ]
+
+    def datasets(self) -> list[str]:
+        return [dataset_of(one) for one in self.forgetters]
+
+    def traces(self) -> list[str]:
+        """The traces of the retrained models."""
+        return [
+            path
+            for one in self.forgetters
+            for path in self.trained(one, RETAIN, paths.REPLICATES_TRACE)
         ]
 
 

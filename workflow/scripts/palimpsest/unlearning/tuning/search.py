@@ -5,19 +5,15 @@ The problems of the search are in no evaluation.
 
 from __future__ import annotations
 
-import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from palimpsest.jobs.bench import TrainedWeights
-from palimpsest.jobs.command import Assignment
-from palimpsest.jobs.delivery import Files
-from palimpsest.jobs.model_queries import ModelQuery, run_model_queries
-from palimpsest.training.attempts import Attempts
+from palimpsest.jobs.query import Question, joint_query
 from palimpsest.unlearning.interventions import ORIGINAL
 from palimpsest.unlearning.kinds import SEARCHED
 from palimpsest.unlearning.methods import Method
@@ -38,42 +34,17 @@ class Search:
     points: Mapping[str, Method]
     n: int
     cutoff: float
-    table: str = ""
-    manifest: str = ""
 
-    @classmethod
-    def of(
-        cls,
-        method: str,
-        points: Mapping[str, list[dict]],
-        n: int,
-        cutoff: float,
-        table: str = "",
-        manifest: str = "",
-    ) -> Search:
-        phases = {NONE: [], **points}
-        methods = {name: Method.from_json(name, json.dumps(each)) for name, each in phases.items()}
-        return cls(method, methods, n, cutoff, table, manifest)
-
-    def query(self, assignment: Assignment, dataset: str, weights: list[str]) -> ModelQuery:
-        """The job as a query; for the parameters see `search`."""
+    @property
+    def question(self) -> Question:
         about = {
             "method": self.method,
             "points": {name: method.written for name, method in self.points.items()},
             "n": self.n,
             "cutoff": self.cutoff,
         }
-        return ModelQuery(
-            f"search-{self.method}",
-            "unlearning",
-            assignment,
-            dataset,
-            weights,
-            about,
-            self.n * len(self.points),
-            Files(self.manifest, ((self.table, SEARCHED),)),
-            self.of_some,
-        )
+        n_models = self.n * len(self.points)
+        return Question(f"search-{self.method}", about, n_models, self.of_some)
 
     def of_some(
         self, workbench: Workbench, trained: TrainedWeights, places: np.ndarray
@@ -117,37 +88,15 @@ class Search:
         )
 
 
+@joint_query("unlearning", SEARCHED, make_bench=Workbench)
 def search(
-    searches: Sequence[Search],
-    assignment: Assignment,
-    dataset: str,
-    weights: list[str],
-    attempts: Attempts | None = None,
-) -> None:
-    """Apply every point of some methods to original models, and write a table for each method.
+    *, points: Mapping[str, Mapping[str, list[dict]]], n: int, cutoff: float
+) -> Iterator[Question]:
+    """Apply every point of all methods to `n` original models.
 
-    Parameters
-    ----------
-    searches : the methods with their points
-    assignment : the assignment with which the models were trained
-    dataset : table of kind `strings`, the variant `original`
-    weights : files with the weights of the original models
-    attempts : what earlier attempts at this job learned about the device's memory
-
-    Raises as `palimpsest.unlearning.run.unlearn.unlearn`.
+    `points` are the phases of each method's points. `cutoff` is the largest share of the steps of
+    retraining that a point may take.
     """
-    run_model_queries(
-        [one.query(assignment, dataset, weights) for one in searches],
-        Workbench,
-        attempts,
-    )
-
-
-def key_of_job(models: str, given: dict) -> str:
-    """The key of the state of one method in a job, from `palimpsest.requests.Unfinished`.
-
-    Raises `UserError` if the original models of the problem are not trained.
-    """
-    assignment = Assignment.of_unfinished(models, given)
-    one = Search.of(given["method"], given["points"], given["n"], given["cutoff"])
-    return one.query(assignment, given["dataset"], given["weights"]).state().key
+    for method, phases in points.items():
+        methods = {name: Method.of(name, each) for name, each in {NONE: [], **phases}.items()}
+        yield Search(method, methods, n, cutoff).question
