@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from palimpsest.figures import elements, style
-from palimpsest.lazy_import import lazy_import
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
+from palimpsest.figures.libraries import np, pd, plt
 
 # Smallest number of copies of a class -> strength of the marker's fill.
 COPIES = {1: 0.0, 2: 0.3, 4: 0.65, 8: 1.0}

@@ -7,15 +7,7 @@ import textwrap
 from collections.abc import Iterable
 
 from palimpsest.figures import style
-from palimpsest.lazy_import import lazy_import
-
-figures = lazy_import("matplotlib.figure")
-lines = lazy_import("matplotlib.lines")
-np = lazy_import("numpy")
-patches = lazy_import("matplotlib.patches")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-ticker = lazy_import("matplotlib.ticker")
+from palimpsest.figures.libraries import figures, lines, np, patches, pd, plt, ticker
 
 BAND_ALPHA = 0.15
 LOSS = "loss (nats per token,\nlogarithmic scale)"

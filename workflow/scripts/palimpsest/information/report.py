@@ -11,14 +11,7 @@ from palimpsest.information.claim_statistics import EXPECTED
 from palimpsest.information.claims import MEMORISATION, QUESTIONS
 from palimpsest.information.epochs import BEYOND, NEIGHBOURS, changes, starts
 from palimpsest.information.interventions import FRESH, REPEATED
-from palimpsest.information.trends import (
-    INFORMATION,
-    MEASURES,
-    PLACEBOS,
-    SHARE,
-    runs_of,
-    slopes,
-)
+from palimpsest.information.trends import INFORMATION, MEASURES, PLACEBOS, SHARE, runs_of, slopes
 from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import template
 from palimpsest.statistics import Interval, student

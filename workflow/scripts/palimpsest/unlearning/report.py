@@ -54,10 +54,7 @@ def of_kind(tables: Mapping[str, pd.DataFrame], kind: Kind) -> pd.DataFrame:
 
 
 def findings(
-    scores: pd.DataFrame,
-    tests: pd.DataFrame,
-    gaps: pd.DataFrame,
-    memorised: pd.DataFrame,
+    scores: pd.DataFrame, tests: pd.DataFrame, gaps: pd.DataFrame, memorised: pd.DataFrame
 ) -> dict | None:
     """All numbers and sentences of the chapter; None if nothing was unlearned.
 

@@ -10,13 +10,11 @@ from palimpsest.density.kinds import LEAKED, NEVER
 from palimpsest.density.paper import PAPER
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.lazy_import import lazy_import
 from palimpsest.statistics import student
 
 leakage_tables = lazy_import("palimpsest.density.leakage_tables")
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -24,9 +22,9 @@ FIGURE = Figure(
     chapter="leakage",
     title="Density at leaked strings",
     caption=(
-        "The density of the training strings at every test string, for all numbers of exact "
-        "copies (rows) and paraphrases (columns) of the leaked strings. See how far the leaked "
-        "strings rise above those never leaked, and that the placebos do not rise."
+        "The density of the training strings at every test string, for all numbers of exact copies "
+        "(rows) and paraphrases (columns) of the leaked strings. See how far the leaked strings "
+        "rise above those never leaked, and that the placebos do not rise."
     ),
     numbers="3 and 7",
     paper=PAPER,

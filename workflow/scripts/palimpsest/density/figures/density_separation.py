@@ -10,12 +10,7 @@ from palimpsest.density.paper import PAPER
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-ticker = lazy_import("matplotlib.ticker")
+from palimpsest.figures.libraries import np, pd, plt, ticker
 
 FIGURE = Figure(
     __name__,
@@ -23,10 +18,9 @@ FIGURE = Figure(
     chapter="leakage",
     title="The bandwidth",
     caption=(
-        "How well the density tells leaked strings from strings never leaked, by bandwidth, "
-        "kernel and embedding, for paraphrases (left) and for an exact copy (right). See at "
-        "which bandwidths the curves fall to chance, and that the placebos are at chance at "
-        "every one."
+        "How well the density tells leaked strings from strings never leaked, by bandwidth, kernel "
+        "and embedding, for paraphrases (left) and for an exact copy (right). See at which "
+        "bandwidths the curves fall to chance, and that the placebos are at chance at every one."
     ),
     numbers="15",
     paper=PAPER,

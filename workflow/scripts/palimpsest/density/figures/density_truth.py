@@ -8,10 +8,7 @@ from palimpsest.density.kinds import LENGTH, TOP_K, TRAINED, UNSEEN
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
+from palimpsest.figures.libraries import pd, plt
 
 FIGURE = Figure(
     __name__,
@@ -20,10 +17,10 @@ FIGURE = Figure(
     title="Estimates against exact probabilities",
     caption=(
         "The rank correlation of every estimate of density with the exact probability of the "
-        "string, for strings never trained on (left half) and trained strings (right half), "
-        "plain and at equal length. See which estimates are right of 0 for strings never "
-        "trained on, and whether they still are at equal length: only these see density, and "
-        "those right of 0 for trained strings alone see copies."
+        "string, for strings never trained on (left half) and trained strings (right half), plain "
+        "and at equal length. See which estimates are right of 0 for strings never trained on, and "
+        "whether they still are at equal length: only these see density, and those right of 0 for "
+        "trained strings alone see copies."
     ),
     tables=(kinds.TRUTH,),
 )

@@ -8,11 +8,10 @@ from palimpsest.density.paper import PAPER
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.lazy_import import lazy_import
 
 leakage_tables = lazy_import("palimpsest.density.leakage_tables")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -20,10 +19,10 @@ FIGURE = Figure(
     chapter="leakage",
     title="Performance on leaked strings",
     caption=(
-        "Accuracy of the answer (top) and perplexity (bottom) on leaked strings, placebos "
-        "and strings never leaked, by the number of paraphrases, without an exact copy (left) "
-        "and with one (right). See where the leaked strings part from the other two, which "
-        "are in the same runs and must not differ from each other."
+        "Accuracy of the answer (top) and perplexity (bottom) on leaked strings, placebos and "
+        "strings never leaked, by the number of paraphrases, without an exact copy (left) and with "
+        "one (right). See where the leaked strings part from the other two, which are in the same "
+        "runs and must not differ from each other."
     ),
     numbers="3",
     paper=PAPER,

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from palimpsest.figures import elements, style
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.information.figures import palette
 from palimpsest.information.trends import GREEK
-from palimpsest.lazy_import import lazy_import
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 MOST_LAYERS = 4  # columns of panels
 MOST_VALUES = 4000  # of a distribution; more look the same

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.information import kinds
 from palimpsest.information.figures import palette
 from palimpsest.information.interventions import FRESH, REPEATED
@@ -11,9 +12,6 @@ from palimpsest.information.trends import ENTROPY, INFORMATION
 from palimpsest.lazy_import import lazy_import
 
 epochs = lazy_import("palimpsest.information.epochs")
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,

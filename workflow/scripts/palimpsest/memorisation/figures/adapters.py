@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.memorisation.studies.adapters import KIND
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -16,11 +13,10 @@ FIGURE = Figure(
     chapter="adapters",
     title="Adapters against all weights, at equal test loss",
     caption=(
-        "Left, the loss of each training run on its training strings (filled) and on the "
-        "test strings (open), when it reached the lowest test loss that both models of a "
-        "pair reached; right, the shares of training and of unseen strings that it then "
-        "recollects. Compare the filled marks: at equal test loss, a lower training loss "
-        "is more memorisation."
+        "Left, the loss of each training run on its training strings (filled) and on the test "
+        "strings (open), when it reached the lowest test loss that both models of a pair reached; "
+        "right, the shares of training and of unseen strings that it then recollects. Compare the "
+        "filled marks: at equal test loss, a lower training loss is more memorisation."
     ),
     tables=(KIND,),
 )

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.memorisation.figures.model_size import counted, model_shades
 from palimpsest.memorisation.studies.bits import KIND
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -18,14 +14,13 @@ FIGURE = Figure(
     chapter="bits",
     title="Memorised bits",
     caption=(
-        "Above, the mean bits per string over the epochs, for the training strings "
-        "(solid) and for strings never trained on (dashed), with a darker colour for a "
-        "larger training set; below, the total of the distinct training strings against "
-        "their number, as it is (solid) and minus what as many strings never trained on "
-        "have (dash-dotted), with error bars from the smallest to the largest value of a "
-        "seed. See whether the solid curves rise above 0, which is the language, and "
-        "whether the totals still grow with the number of strings: those of a model that "
-        "has reached its capacity would not."
+        "Above, the mean bits per string over the epochs, for the training strings (solid) and for "
+        "strings never trained on (dashed), with a darker colour for a larger training set; below, "
+        "the total of the distinct training strings against their number, as it is (solid) and "
+        "minus what as many strings never trained on have (dash-dotted), with error bars from the "
+        "smallest to the largest value of a seed. See whether the solid curves rise above 0, which "
+        "is the language, and whether the totals still grow with the number of strings: those of a "
+        "model that has reached its capacity would not."
     ),
     tables=(KIND,),
 )

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import matplotlib, np, pd, plt
 from palimpsest.memorisation.figures.bits import LINEAR
 from palimpsest.memorisation.studies.bits_by_rule import KIND
-
-matplotlib = lazy_import("matplotlib")
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -19,13 +14,13 @@ FIGURE = Figure(
     chapter="bits_by_rule",
     title="Memorised bits by rule",
     caption=(
-        "Above, the mean bits per string over the epochs, summed over the rules of each "
-        "level of the grammar (level 0 is the start symbol), for the training strings "
-        "(solid) and for strings never trained on (dashed); below, the bits of each rule "
-        "after the last epoch, of training strings (filled) and of strings never trained "
-        "on (hollow), with the most that a model can hold of the training strings (bar), "
-        "in one panel per training size. See which filled marks come near their bar while "
-        "the hollow ones stay at 0 or below: these choices are memorised and not predicted."
+        "Above, the mean bits per string over the epochs, summed over the rules of each level of "
+        "the grammar (level 0 is the start symbol), for the training strings (solid) and for "
+        "strings never trained on (dashed); below, the bits of each rule after the last epoch, of "
+        "training strings (filled) and of strings never trained on (hollow), with the most that a "
+        "model can hold of the training strings (bar), in one panel per training size. See which "
+        "filled marks come near their bar while the hollow ones stay at 0 or below: these choices "
+        "are memorised and not predicted."
     ),
     tables=(KIND,),
 )

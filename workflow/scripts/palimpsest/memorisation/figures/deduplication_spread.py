@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.memorisation.figures.deduplication import VARIANTS
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.deduplication import KIND
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -19,13 +15,12 @@ FIGURE = Figure(
     chapter="deduplication",
     title="How equally the test strings are learned",
     caption=(
-        "The mean and the standard deviation of the loss over the distinct test strings, "
-        "the same strings in every panel, for each training set; in grey, the same for a "
-        "model that knows the language of the training set and nothing else. See whether "
-        "removing repetitions makes the band at optimal learning as narrow as training on "
-        "the high-entropy language, if the study has one, and how far apart the broken "
-        "grey lines are: that much the strings differ for a model that has learned their "
-        "probabilities."
+        "The mean and the standard deviation of the loss over the distinct test strings, the same "
+        "strings in every panel, for each training set; in grey, the same for a model that knows "
+        "the language of the training set and nothing else. See whether removing repetitions makes "
+        "the band at optimal learning as narrow as training on the high-entropy language, if the "
+        "study has one, and how far apart the broken grey lines are: that much the strings differ "
+        "for a model that has learned their probabilities."
     ),
     numbers="39",
     paper=PAPER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.memorisation.figures.targets import (
     EXACT,
     averaged,
@@ -16,20 +16,17 @@ from palimpsest.memorisation.figures.targets import (
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.disagreement import KIND
 
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-
 FIGURE = Figure(
     __name__,
     order=30,
     chapter="disagreement",
     title="Scores as arrows",
     caption=(
-        "The loss of each target string when it is in the training data and when it is "
-        "not; an arrow goes from each measure's threshold at the last epoch down to the "
-        "loss. See how the contextual arrow, which is never longer, compares with the "
-        "counterfactual arrow, and how much of the arrow of recollection is above both "
-        "thresholds: that much the model also learns from other strings."
+        "The loss of each target string when it is in the training data and when it is not; an "
+        "arrow goes from each measure's threshold at the last epoch down to the loss. See how the "
+        "contextual arrow, which is never longer, compares with the counterfactual arrow, and how "
+        "much of the arrow of recollection is above both thresholds: that much the model also "
+        "learns from other strings."
     ),
     numbers="17",
     paper=PAPER,

@@ -5,13 +5,8 @@ from __future__ import annotations
 from palimpsest.figures import copies, elements, style
 from palimpsest.figures.copies import MARKER, copies_class, copies_handles, filled
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt, ticker
 from palimpsest.memorisation.studies.exact import KIND
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-ticker = lazy_import("matplotlib.ticker")
 
 FIGURE = Figure(
     __name__,
@@ -19,12 +14,12 @@ FIGURE = Figure(
     chapter="exact",
     title="Approximations compared with exact retraining",
     caption=(
-        "For every training string, the threshold and the start of memorisation by "
-        "retraining the model without that string (horizontal axis) and by the "
-        "approximation without retraining (vertical axis). See how near the markers are "
-        "to the diagonal, where the approximation is exact (above it, a string counts as "
-        "memorised too easily, for thresholds, or too late, for starts), and how near the "
-        "crosses are, if there are any: retraining once more with other initial weights."
+        "For every training string, the threshold and the start of memorisation by retraining the "
+        "model without that string (horizontal axis) and by the approximation without retraining "
+        "(vertical axis). See how near the markers are to the diagonal, where the approximation is "
+        "exact (above it, a string counts as memorised too easily, for thresholds, or too late, "
+        "for starts), and how near the crosses are, if there are any: retraining once more with "
+        "other initial weights."
     ),
     tables=(KIND,),
 )

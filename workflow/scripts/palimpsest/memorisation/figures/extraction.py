@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.memorisation.studies.extraction import KIND
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -16,13 +13,12 @@ FIGURE = Figure(
     chapter="extraction",
     title="Extraction within k samples",
     caption=(
-        "The probability that a string is among k samples, mean over the training strings "
-        "(solid) and over strings never trained on (dashed), under each model (black), "
-        "under the language (grey) and, where strings were left out one by one, under the "
-        "model trained without the string (dotted); bands are from the smallest to the "
-        "largest value of a seed. See how far the solid black curve is above the solid "
-        "grey one, and compare this with the dashed pair: only the training strings can "
-        "have been memorised."
+        "The probability that a string is among k samples, mean over the training strings (solid) "
+        "and over strings never trained on (dashed), under each model (black), under the language "
+        "(grey) and, where strings were left out one by one, under the model trained without the "
+        "string (dotted); bands are from the smallest to the largest value of a seed. See how far "
+        "the solid black curve is above the solid grey one, and compare this with the dashed pair: "
+        "only the training strings can have been memorised."
     ),
     tables=(KIND,),
 )

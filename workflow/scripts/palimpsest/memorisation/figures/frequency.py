@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.frequency import KIND
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -17,10 +14,10 @@ FIGURE = Figure(
     chapter="frequency",
     title="Frequent and infrequent strings",
     caption=(
-        "Training loss and memorisation of the most frequent (solid) and the least "
-        "frequent (dashed) distinct training strings under each measure. See in which "
-        "panels the solid and the dashed curves separate before the dotted lines: under "
-        "these measures, frequency decides what is memorised."
+        "Training loss and memorisation of the most frequent (solid) and the least frequent "
+        "(dashed) distinct training strings under each measure. See in which panels the solid and "
+        "the dashed curves separate before the dotted lines: under these measures, frequency "
+        "decides what is memorised."
     ),
     numbers="4, 21 and 22",
     paper=PAPER,

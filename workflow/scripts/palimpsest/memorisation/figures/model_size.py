@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import matplotlib, np, pd, plt
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.model_size import KIND
-
-matplotlib = lazy_import("matplotlib")
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -19,10 +14,9 @@ FIGURE = Figure(
     chapter="model_size",
     title="Larger models of a family",
     caption=(
-        "Test loss and weighted contextual memorisation along the epochs for the models "
-        "of each family; larger models are darker. Compare the diamonds, which mark "
-        "optimal learning: further left is better learning, further down is less "
-        "memorisation."
+        "Test loss and weighted contextual memorisation along the epochs for the models of each "
+        "family; larger models are darker. Compare the diamonds, which mark optimal learning: "
+        "further left is better learning, further down is less memorisation."
     ),
     numbers="31 to 38",
     paper=PAPER,

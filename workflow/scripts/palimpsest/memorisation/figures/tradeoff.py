@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.tradeoff import KIND
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -17,11 +14,11 @@ FIGURE = Figure(
     chapter="tradeoff",
     title="Memorisation against learning",
     caption=(
-        "Above, the share of the training strings that is memorised, the losses and the "
-        "bands of starts over the epochs; below, the test loss and the memorisation of "
-        "each model at its epoch of optimal learning. See how many strings never trained "
-        "on are below the same threshold at that epoch (thin dashed curves): the report's "
-        "table of placebos compares training strings with them, like with like."
+        "Above, the share of the training strings that is memorised, the losses and the bands of "
+        "starts over the epochs; below, the test loss and the memorisation of each model at its "
+        "epoch of optimal learning. See how many strings never trained on are below the same "
+        "threshold at that epoch (thin dashed curves): the report's table of placebos compares "
+        "training strings with them, like with like."
     ),
     numbers="3, 18 to 20 and 23 to 30",
     paper=PAPER,

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.training_size import KIND
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -18,10 +14,10 @@ FIGURE = Figure(
     chapter="training_size",
     title="More training data",
     caption=(
-        "Test loss and memorisation at the epoch of optimal learning for training sets of "
-        "growing size (growing markers), a panel per measure. Follow the line towards the "
-        "larger markers: further left is better learning; whether the line also rises or "
-        "falls depends on the measure."
+        "Test loss and memorisation at the epoch of optimal learning for training sets of growing "
+        "size (growing markers), a panel per measure. Follow the line towards the larger markers: "
+        "further left is better learning; whether the line also rises or falls depends on the "
+        "measure."
     ),
     numbers="6",
     paper=PAPER,

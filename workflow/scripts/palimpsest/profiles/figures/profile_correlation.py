@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.profiles import kinds
 from palimpsest.profiles.figures import palette
 from palimpsest.profiles.kinds import AFTER, BEFORE, LOG_LIKELIHOOD
 from palimpsest.profiles.paper import PAPER
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -20,10 +16,10 @@ FIGURE = Figure(
     chapter="profiles",
     title="Profiles of small and large models",
     caption=(
-        "Pearson correlation of the profiles of two models over the cells after (left) and "
-        "before (right) the treatment: mean over the seeds, with the smallest and the largest "
-        "seed. See whether the left numbers are above the right ones: before the treatment "
-        "nothing is memorised, and only the errors on common strings are correlated."
+        "Pearson correlation of the profiles of two models over the cells after (left) and before "
+        "(right) the treatment: mean over the seeds, with the smallest and the largest seed. See "
+        "whether the left numbers are above the right ones: before the treatment nothing is "
+        "memorised, and only the errors on common strings are correlated."
     ),
     numbers="6",
     paper=PAPER,

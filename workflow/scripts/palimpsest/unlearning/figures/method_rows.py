@@ -11,12 +11,8 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from palimpsest.figures import elements, style
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.unlearning.run.setups import ENDS, NONE, RETRAIN
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 END_LABELS = {RETRAIN: "retrain (the ideal)", NONE: "none (the original)"}
 QUALITY = "forgetting quality (0 to 1)"

@@ -9,11 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from palimpsest.figures import elements, style
-from palimpsest.lazy_import import lazy_import
-
-lines = lazy_import("matplotlib.lines")
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
+from palimpsest.figures.libraries import lines, np, pd
 
 COLOUR = "#332288"  # no measure and no set-up has this colour
 SEED_MARKER = 2.4

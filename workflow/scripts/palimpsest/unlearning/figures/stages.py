@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.unlearning.figures import seeds as by_seed
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 UNLEARNING, ROUNDED, RELEARNING = "unlearning", "4-bit", "relearning"  # the stages
 GAP = {"color": by_seed.COLOUR, "linewidth": 1.4}

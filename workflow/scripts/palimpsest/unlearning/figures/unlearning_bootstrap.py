@@ -6,7 +6,7 @@ import math
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
@@ -20,27 +20,20 @@ from palimpsest.unlearning.figures.confidences import (
 )
 from palimpsest.unlearning.paper import PAPER
 
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-
 FIGURE = Figure(
     __name__,
     order=140,
     chapter="unlearning",
     title="Fresh models and bootstrap samples",
     caption=(
-        "The confidence of unlearned and of retrained models in one forget string: in halves "
-        "of all models (top), and in samples with replacement from one of these halves "
-        "(bottom). See whether the histograms of the two rows differ more than those within a "
-        "row: if not, the bootstrap can stand in for fresh models."
+        "The confidence of unlearned and of retrained models in one forget string: in halves of "
+        "all models (top), and in samples with replacement from one of these halves (bottom). See "
+        "whether the histograms of the two rows differ more than those within a row: if not, the "
+        "bootstrap can stand in for fresh models."
     ),
     numbers="22",
     paper=PAPER,
-    tables=(
-        kinds.CONFIDENCES,
-        kinds.HARDNESS,
-    ),
+    tables=(kinds.CONFIDENCES, kinds.HARDNESS),
 )
 PREFERRED = "fanchuan"  # the method of the paper's figure
 SPLITS, SAMPLES, HALVES_HEIGHT = 2, 4, 2.4

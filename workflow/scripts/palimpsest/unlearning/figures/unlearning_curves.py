@@ -6,14 +6,11 @@ import math
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.figures.stages import GAP, RELEARNING, UNLEARNING, draw_means
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -21,10 +18,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="What happens while methods run",
     caption=(
-        "The share of the gap closed while a method runs, and the losses of retained and of "
-        "unseen strings relative to their start, with a panel per method and a vertical line "
-        "where a phase ends. See whether a method passes 1 and should have stopped before, and "
-        "whether a later phase repairs what the first one broke."
+        "The share of the gap closed while a method runs, and the losses of retained and of unseen "
+        "strings relative to their start, with a panel per method and a vertical line where a "
+        "phase ends. See whether a method passes 1 and should have stopped before, and whether a "
+        "later phase repairs what the first one broke."
     ),
     tables=(kinds.STAGES,),
     some_empty=(kinds.STAGES,),

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, point_labels, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.paper import PAPER
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -20,11 +16,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="What the forgetting quality depends on",
     caption=(
-        "The forgetting quality when attacks are judged on the models they were fitted on and "
-        "when they are judged on other models, and with growing numbers of models, of models "
-        "in the pool of the bootstrap, and of repetitions. See how far the values move, and "
-        "whether the order of the methods stays the same: only the order matters for "
-        "comparing methods."
+        "The forgetting quality when attacks are judged on the models they were fitted on and when "
+        "they are judged on other models, and with growing numbers of models, of models in the "
+        "pool of the bootstrap, and of repetitions. See how far the values move, and whether the "
+        "order of the methods stays the same: only the order matters for comparing methods."
     ),
     numbers="19 to 21",
     paper=PAPER,

@@ -7,15 +7,11 @@ import textwrap
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.paper import PAPER
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -23,18 +19,15 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Epsilon of the forget strings",
     caption=(
-        "The distribution of epsilon over the forget strings, with a panel per method: "
-        "epsilon is 0 if unlearned and retrained models treat the string alike, and larger if "
-        "an attack can tell them apart better. See how many strings are to the right of the "
-        "dotted line, where a string has no points, and whether a method fails a little on "
-        "all strings or completely on some of them."
+        "The distribution of epsilon over the forget strings, with a panel per method: epsilon is "
+        "0 if unlearned and retrained models treat the string alike, and larger if an attack can "
+        "tell them apart better. See how many strings are to the right of the dotted line, where a "
+        "string has no points, and whether a method fails a little on all strings or completely on "
+        "some of them."
     ),
     numbers="13",
     paper=PAPER,
-    tables=(
-        kinds.EPSILONS,
-        kinds.SCORES,
-    ),
+    tables=(kinds.EPSILONS, kinds.SCORES),
 )
 COLUMNS = 5
 CAP = 50.0  # the epsilon of an attack without errors, or nearly without

@@ -5,15 +5,11 @@ from __future__ import annotations
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.run.setups import INNOCENT
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -21,17 +17,14 @@ FIGURE = Figure(
     chapter="unlearning",
     title="How far methods go towards retraining",
     caption=(
-        "The share of the gap between original and retrained models that every unlearning "
-        "method closes in the loss of the forget strings: 0 is doing nothing, 1 is retraining, "
-        "and beyond 1 a string is predicted worse than by models that never saw it. See how "
-        "near the large markers are to 1, how widely the dots of single strings lie around "
-        "them, and whether the hollow markers of unseen strings (circles) and of strings to "
-        "be retained (squares) are where those of retraining are."
+        "The share of the gap between original and retrained models that every unlearning method "
+        "closes in the loss of the forget strings: 0 is doing nothing, 1 is retraining, and beyond "
+        "1 a string is predicted worse than by models that never saw it. See how near the large "
+        "markers are to 1, how widely the dots of single strings lie around them, and whether the "
+        "hollow markers of unseen strings (circles) and of strings to be retained (squares) are "
+        "where those of retraining are."
     ),
-    tables=(
-        kinds.GAPS,
-        kinds.GAP_SUMMARY,
-    ),
+    tables=(kinds.GAPS, kinds.GAP_SUMMARY),
 )
 FORGET = "forget"
 # Strings other than the forget strings, with their markers.
@@ -114,11 +107,7 @@ def by_share(summary: pd.DataFrame) -> list[str]:
 
 
 def draw_gaps(
-    figure: plt.Figure,
-    gaps: pd.DataFrame,
-    summary: pd.DataFrame,
-    rows: list[str],
-    seeds: list[int],
+    figure: plt.Figure, gaps: pd.DataFrame, summary: pd.DataFrame, rows: list[str], seeds: list[int]
 ) -> None:
     """A row per method with a lane per seed, a lane for the mean, and a lane for each control."""
     axes = figure.subplots()

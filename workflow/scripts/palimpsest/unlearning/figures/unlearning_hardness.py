@@ -5,15 +5,11 @@ from __future__ import annotations
 from palimpsest.figures import copies, elements, style
 from palimpsest.figures.copies import MARKER, copies_class, copies_handles, filled
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.paper import PAPER
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -21,10 +17,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Strings that are hard to forget",
     caption=(
-        "The epsilon of each forget string summed over the methods, ranked (left), and "
-        "against what training on the string had changed (right), for every seed. See whether "
-        "the bars rise, so that some strings are hard for every method, and whether the hard "
-        "strings are those that had helped the model most."
+        "The epsilon of each forget string summed over the methods, ranked (left), and against "
+        "what training on the string had changed (right), for every seed. See whether the bars "
+        "rise, so that some strings are hard for every method, and whether the hard strings are "
+        "those that had helped the model most."
     ),
     numbers="14",
     paper=PAPER,

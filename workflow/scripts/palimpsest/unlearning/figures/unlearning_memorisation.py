@@ -5,13 +5,10 @@ from __future__ import annotations
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -21,10 +18,10 @@ FIGURE = Figure(
     caption=(
         "The share of forget strings that is memorised before unlearning (light) and after "
         "unlearning (dark), with a panel per measure of memorisation and the number of strings "
-        "that the measure can answer for; unlearning should reach the dashed line of models "
-        "that never saw the strings. See whether a method's dark bars end at the dashed line "
-        "in every panel, and whether the thin grey bars of strings that no model was trained "
-        "on are as long as that of retraining."
+        "that the measure can answer for; unlearning should reach the dashed line of models that "
+        "never saw the strings. See whether a method's dark bars end at the dashed line in every "
+        "panel, and whether the thin grey bars of strings that no model was trained on are as long "
+        "as that of retraining."
     ),
     tables=(kinds.MEMORISATION,),
 )

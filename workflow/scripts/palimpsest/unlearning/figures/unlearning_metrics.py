@@ -7,15 +7,11 @@ import math
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, point_labels, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures.unlearning_hardness import signed, spearman
 from palimpsest.unlearning.paper import PAPER
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -23,17 +19,14 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Other metrics and the forgetting quality",
     caption=(
-        "Other measures of forgetting from the literature against the forgetting quality, "
-        "with a marker per method; the dashed line is the value of retrained models. See "
-        "whether the markers near the dashed line are also at the right: if not, the metric "
-        "says that strings are forgotten while an attack on single strings still finds them."
+        "Other measures of forgetting from the literature against the forgetting quality, with a "
+        "marker per method; the dashed line is the value of retrained models. See whether the "
+        "markers near the dashed line are also at the right: if not, the metric says that strings "
+        "are forgotten while an attack on single strings still finds them."
     ),
     numbers="6 and 17",
     paper=PAPER,
-    tables=(
-        kinds.METRICS,
-        kinds.SUMMARY,
-    ),
+    tables=(kinds.METRICS, kinds.SUMMARY),
 )
 METRICS = {
     "accuracy_gap": "accuracy gap (share)",

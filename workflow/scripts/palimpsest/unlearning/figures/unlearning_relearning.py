@@ -7,16 +7,11 @@ import textwrap
 
 from palimpsest.figures import elements, point_labels, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt, ticker
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.figures.stages import GAP, RELEARNING, ROUNDED, UNLEARNING, draw_means
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-ticker = lazy_import("matplotlib.ticker")
 
 FIGURE = Figure(
     __name__,
@@ -24,12 +19,11 @@ FIGURE = Figure(
     chapter="unlearning",
     title="How fast what was forgotten comes back",
     caption=(
-        "The loss of the forget strings while unlearned models are trained on them again, "
-        "beside that of retrained models (left), and the loss after the weights are rounded to "
-        "4 bits, against that with full weights (right). See whether a method falls like the "
-        "dashed curve of retraining or like the dotted curve of the original models, which "
-        "never forgot, and which methods are below the diagonal: there, rounding brings "
-        "strings back."
+        "The loss of the forget strings while unlearned models are trained on them again, beside "
+        "that of retrained models (left), and the loss after the weights are rounded to 4 bits, "
+        "against that with full weights (right). See whether a method falls like the dashed curve "
+        "of retraining or like the dotted curve of the original models, which never forgot, and "
+        "which methods are below the diagonal: there, rounding brings strings back."
     ),
     tables=(kinds.STAGES,),
     some_empty=(kinds.STAGES,),

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.figures.unlearning_scores import SCORES, averaged, draw_ideal
 from palimpsest.unlearning.paper import PAPER
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -20,10 +17,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Methods put together from two others",
     caption=(
-        "The forgetting quality and the final score of methods that forget with the first "
-        "phase of one method and repair with that of another, beside these two methods. See "
-        "whether the filled marker is to the right of both hollow markers below it: then the "
-        "phases are better together than in the methods they are from."
+        "The forgetting quality and the final score of methods that forget with the first phase of "
+        "one method and repair with that of another, beside these two methods. See whether the "
+        "filled marker is to the right of both hollow markers below it: then the phases are better "
+        "together than in the methods they are from."
     ),
     numbers="16",
     paper=PAPER,

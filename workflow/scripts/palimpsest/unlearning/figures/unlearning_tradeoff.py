@@ -5,14 +5,11 @@ from __future__ import annotations
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, point_labels, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.paper import PAPER
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -21,10 +18,10 @@ FIGURE = Figure(
     title="Forgetting against keeping the rest",
     caption=(
         "The forgetting quality of every method against what it keeps on retained and on test "
-        "strings, as a share of what retrained models have: the accuracy (top) and the "
-        "probability of tokens (bottom). See which methods are at the upper right, and which "
-        "are below the dashed line: these pay for forgetting, often in probability before "
-        "any token is predicted wrongly."
+        "strings, as a share of what retrained models have: the accuracy (top) and the probability "
+        "of tokens (bottom). See which methods are at the upper right, and which are below the "
+        "dashed line: these pay for forgetting, often in probability before any token is predicted "
+        "wrongly."
     ),
     numbers="12",
     paper=PAPER,

@@ -6,15 +6,13 @@ import math
 import textwrap
 
 from palimpsest.figures import elements, style
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import reads
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.kinds import TUNING
 
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 tuning = lazy_import("palimpsest.unlearning.tuning.choice")
 
 COLUMNS, PANEL_HEIGHT = 5, 1.35
