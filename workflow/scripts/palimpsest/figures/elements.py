@@ -18,7 +18,10 @@ ZERO = {"color": "0.6", "linewidth": 0.8, "zorder": 1}
 BARS = {"elinewidth": 0.9, "markersize": 4, "markeredgewidth": 0.8}
 
 
-def figure_of(height: float, title: str) -> plt.Figure:
+def figure_of(height: float, title: str, study: pd.DataFrame | None = None) -> plt.Figure:
+    """A figure as wide as the page, `height` inches high; its title names what `study` is about."""
+    if study is not None:
+        title = f"{title}: {subject(study)}"
     figure = figures.Figure(figsize=(style.WIDTH, height), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06, wspace=0.03, hspace=0.04)
     figure.suptitle(textwrap.fill(title, 90), x=0.01, ha="left")

@@ -40,6 +40,7 @@ RC = {
     "legend.title_fontsize": 7,
     "legend.frameon": False,
     "legend.handlelength": 2.4,
+    "figure.labelsize": 8,
     "figure.titlesize": 9,
     "figure.titleweight": "bold",
     "axes.spines.top": False,

@@ -44,14 +44,12 @@ def density_leakage(table: pd.DataFrame) -> plt.Figure:
     """
     embeddings = list(table["embedding"].unique())
     n_rows = len(embeddings) * table["exact"].nunique()
-    figure = elements.figure_of(
-        1.5 * n_rows + 1.3, f"Density at leaked strings: {elements.subject(table)}"
-    )
+    figure = elements.figure_of(1.5 * n_rows + 1.3, "Density at leaked strings", table)
     inner = elements.panels_in(figure)
     parts = np.atleast_1d(inner.subfigures(len(embeddings), 1))
     for part, embedding in zip(parts, embeddings, strict=True):
         draw_embedding(part, table[table["embedding"] == embedding])
-        part.supylabel(f"{palette.of_embedding(embedding).label}: log density", fontsize=8)
+        part.supylabel(f"{palette.of_embedding(embedding).label}: log density")
     n = table["seed"].nunique()
     over = f"mean over the seeds, {elements.PERCENT} interval" if n > 1 else "one seed"
     note = (

@@ -51,9 +51,10 @@ def density_left_out(table: pd.DataFrame) -> plt.Figure:
         "change of the share of\nright answers",
     ]
     titles = [*(palette.of_embedding(name).label for name in embeddings), "loss", "accuracy"]
-    title = f"Training without a production: {elements.subject(table)}"
     groups = table["group"].nunique()
-    figure = elements.figure_of(len(productions) * (0.25 + 0.09 * groups) + 1.7, title)
+    figure = elements.figure_of(
+        len(productions) * (0.25 + 0.09 * groups) + 1.7, "Training without a production", table
+    )
     panels = figure.subplots(1, len(drawn), sharey=True)
     for axes, what, label, name in zip(panels, drawn, labels, titles, strict=True):
         draw_changes(axes, *what, productions)

@@ -40,8 +40,9 @@ def density_memorised(table: pd.DataFrame) -> plt.Figure:
     """
     embeddings = list(table["embedding"].unique())
     measures = style.measures_with_evidence(table)
-    title = f"Support and the start of memorisation: {elements.subject(table)}"
-    figure = elements.figure_of(0.5 * len(measures) + 2.1, title)
+    figure = elements.figure_of(
+        0.5 * len(measures) + 2.1, "Support and the start of memorisation", table
+    )
     widths = [*[1.0] * len(embeddings), 0.6]
     *panels, share = figure.subplots(1, len(widths), sharey=True, width_ratios=widths)
     for axes, name in zip(panels, embeddings, strict=True):

@@ -78,7 +78,7 @@ def density_regressions(table: pd.DataFrame) -> plt.Figure:
     names = ["predictor", "embedding"]
     table[names] = table[names].astype(object).where(table[names].notna(), "")
     rows = list(rows_of(table))
-    figure = elements.figure_of(0.185 * len(rows) + 1.6, f"Regressions: {elements.subject(table)}")
+    figure = elements.figure_of(0.185 * len(rows) + 1.6, "Regressions", table)
     panels = figure.subplots(1, len(OUTCOMES), sharey=True)
     for axes, (outcome, label) in zip(panels, OUTCOMES.items(), strict=True):
         draw_forest(axes, table[table["outcome"] == outcome], rows)

@@ -38,8 +38,9 @@ def density_separation(table: pd.DataFrame) -> plt.Figure:
     """
     embeddings = list(table["embedding"].unique())
     shown = shown_conditions(table)
-    title = f"Separation of leaked strings by density: {elements.subject(table)}"
-    figure = elements.figure_of(2.0 * len(embeddings) + 1.1, title)
+    figure = elements.figure_of(
+        2.0 * len(embeddings) + 1.1, "Separation of leaked strings by density", table
+    )
     inner = elements.panels_in(figure)
     grid = inner.subplots(len(embeddings), len(shown), sharex=True, sharey=True, squeeze=False)
     for line, embedding in zip(grid, embeddings, strict=True):
@@ -52,7 +53,7 @@ def density_separation(table: pd.DataFrame) -> plt.Figure:
         axes.set_title(f"leaked: {condition(*leak)}", weight="bold")
     lowest = min(axes.dataLim.y0 for axes in grid.flat)
     grid[0, 0].set_ylim(min(0.4, lowest - 0.03), 1.03)
-    inner.supxlabel("bandwidth of the kernel (distance of normalised embeddings)", fontsize=8)
+    inner.supxlabel("bandwidth of the kernel (distance of normalised embeddings)")
     note = (
         f"{elements.intervals_note(table)} AUC: probability that a leaked string has a higher "
         "density (or smaller mean distance) than one never leaked; ties count half. Grey: placebos "

@@ -52,9 +52,7 @@ def density_truth(table: pd.DataFrame) -> plt.Figure:
             axes.set_title(TITLES[strings] + COLUMNS[column])
         if several:
             line[0].set_ylabel(f"{model}, {size} strings\n({variant})")
-    inner.supxlabel(
-        "rank correlation of the estimate and the exact log probability (−1 to 1)", fontsize=8
-    )
+    inner.supxlabel("rank correlation of the estimate and the exact log probability (−1 to 1)")
     note = (
         f"{elements.intervals_note(table)} Spearman's correlation; at equal length: partial. A "
         "trained string counts itself and its copies. Distances (mean of the k nearest) "

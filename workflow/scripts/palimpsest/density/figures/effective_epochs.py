@@ -56,8 +56,7 @@ def effective_epochs(leakage: pd.DataFrame, bins: pd.DataFrame) -> plt.Figure:
     """
     bins = bins[bins["part"] == EXACT].rename(columns={"mean_y": "mean"})
     embeddings = list(bins["embedding"].unique())
-    title = f"Effective epochs and density: {elements.subject(leakage)}"
-    figure = elements.figure_of(4.6, title)
+    figure = elements.figure_of(4.6, "Effective epochs and density", leakage)
     grid = figure.subplots(
         len(OUTCOMES), 1 + len(embeddings), sharex="col", sharey="row", squeeze=False
     )

@@ -39,7 +39,7 @@ def leakage_performance(table: pd.DataFrame) -> plt.Figure:
     """
     rows = leakage_tables.once(table)
     copies = sorted(rows["exact"].unique())
-    figure = elements.figure_of(4.3, f"Performance on leaked strings: {elements.subject(table)}")
+    figure = elements.figure_of(4.3, "Performance on leaked strings", table)
     grid = figure.subplots(len(OUTCOMES), len(copies), sharex=True, sharey="row", squeeze=False)
     for line, (column, label) in zip(grid, OUTCOMES.items(), strict=True):
         found = intervals_over_seeds(rows, ["strings", "exact", "paraphrases"], column).sort_index()

@@ -66,7 +66,7 @@ def information_associations(table: pd.DataFrame) -> plt.Figure:
     """
     interventions = palette.interventions_in(table)
     height = 2.35 * len(interventions) + 1.3
-    figure = elements.figure_of(height, f"What the measures go with: {elements.subject(table)}")
+    figure = elements.figure_of(height, "What the measures go with", table)
     inner = elements.panels_in(figure)
     grid = inner.subplots(len(interventions), len(ASSOCIATIONS), sharey=True, squeeze=False)
     for line, intervention in zip(grid, interventions, strict=True):

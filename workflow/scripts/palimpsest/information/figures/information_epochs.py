@@ -44,9 +44,7 @@ def information_epochs(table: pd.DataFrame) -> plt.Figure:
     """Entropy and mutual information by epoch and layer, from tables `epochs` of one language."""
     rows = palette.shown(table)
     models = list(rows["model"].unique())
-    figure = elements.figure_of(
-        8.2, f"Inside of models that are fine-tuned: {elements.subject(rows)}"
-    )
+    figure = elements.figure_of(8.2, "Inside of models that are fine-tuned", rows)
     grid = figure.subplots(6, len(models), sharex="col", squeeze=False)
     for column, model in zip(grid.T, models, strict=True):
         draw_model(figure, column, rows[rows["model"] == model])

@@ -62,7 +62,7 @@ def information_shares(table: pd.DataFrame) -> plt.Figure:
     """
     rows = palette.shown(table)
     models, interventions = palette.models_in(rows), palette.interventions_in(rows)
-    figure = elements.figure_of(7.4, f"What memorisation changes: {elements.subject(rows)}")
+    figure = elements.figure_of(7.4, "What memorisation changes", rows)
     grid = figure.subplots(
         len(LABELS), len(interventions), sharex=True, sharey="row", squeeze=False
     )

@@ -31,7 +31,7 @@ def adapters(study: pd.DataFrame) -> plt.Figure:
     (reference,) = study["reference"].unique()
     models = [reference, *study["model"].unique()]
     study = study.assign(reference_equal_test_loss=study["equal_test_loss"])
-    figure = elements.figure_of(3.4, f"Adapters at equal test loss: {elements.subject(study)}")
+    figure = elements.figure_of(3.4, "Adapters at equal test loss", study)
     inner = elements.panels_in(figure)
     left, right = inner.subplots(1, 2)
     draw_places(left, study, models, "train_loss_distinct", "equal_test_loss", style.INK)
@@ -42,7 +42,7 @@ def adapters(study: pd.DataFrame) -> plt.Figure:
     right.set_ylabel("share of the strings\nthat are recollected")
     right.set_title("recollection", weight="bold")
     elements.share_axis(right)
-    inner.supxlabel("model, when it predicts the test strings as well as the other", fontsize=8)
+    inner.supxlabel("model, when it predicts the test strings as well as the other")
     handles = [
         elements.line_handle("training strings", linestyle="none", marker="o"),
         elements.line_handle("strings never trained on", linestyle="none", marker="o", **OPEN),

@@ -38,9 +38,7 @@ def bits(study: pd.DataFrame) -> plt.Figure:
     Source: arXiv 2505.24832, figure 1, for the totals; the placebo is Palimpsest's own.
     """
     models = study.drop_duplicates("model").set_index("model")["parameters"]
-    figure = elements.figure_of(
-        5.6 + 0.14 * (len(models) // 3), f"Memorised bits: {elements.subject(study)}"
-    )
+    figure = elements.figure_of(5.6 + 0.14 * (len(models) // 3), "Memorised bits", study)
     above, below = elements.panels_in(figure).subfigures(2, 1, height_ratios=(1.1, 1))
     draw_epochs(above.subplots(), study)
     optimum = study[study["epoch"] == study["optimal_epoch"]]
@@ -57,7 +55,7 @@ def bits(study: pd.DataFrame) -> plt.Figure:
         draw_totals(axes, rows, columns, list(models.index))
         axes.set_title(title, weight="bold")
         axes.set_ylabel(unit)
-    below.supxlabel("distinct training strings", fontsize=8)
+    below.supxlabel("distinct training strings")
     note = f"{elements.spread_note(study)} {elements.error_note(study)}"
     elements.legend(figure, handles(study, models), note)
     return figure

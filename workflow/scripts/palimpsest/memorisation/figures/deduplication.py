@@ -54,9 +54,7 @@ def deduplication(study: pd.DataFrame) -> plt.Figure:
     """
     variants = [variant for variant in VARIANTS if (study["variant"] == variant).any()]
     measures = [measure for measure in MEASURES if (study["measure"] == measure).any()]
-    figure = elements.figure_of(
-        5.0, f"Deduplicating the training strings: {elements.subject(study)}"
-    )
+    figure = elements.figure_of(5.0, "Deduplicating the training strings", study)
     upper, lower = figure.subplots(2, 3)
     for axes, column in zip(upper, LOSSES, strict=True):
         draw_loss(axes, study, variants, column)

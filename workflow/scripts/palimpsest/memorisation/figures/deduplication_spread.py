@@ -43,7 +43,7 @@ def deduplication_spread(study: pd.DataFrame) -> plt.Figure:
     """
     variants = [variant for variant in VARIANTS if (study["variant"] == variant).any()]
     runs = study.drop_duplicates(["model", "seed", "variant", "epoch"])
-    figure = elements.figure_of(3.4, f"Loss of the test strings: {elements.subject(study)}")
+    figure = elements.figure_of(3.4, "Loss of the test strings", study)
     panels = figure.subplots(1, len(variants), sharex=True, sharey=True, squeeze=False)[0]
     for axes, variant in zip(panels, variants, strict=True):
         draw_spread_of_strings(axes, runs[runs["variant"] == variant])

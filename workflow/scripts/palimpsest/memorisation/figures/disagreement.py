@@ -50,7 +50,7 @@ def disagreement(exact: pd.DataFrame) -> plt.Figure:
     panels_height = 1.35 * len(measures) + 1.2
     strip_height = 0.5 * len(targets(exact)) + 1.3 + 0.05 * len(models) if len(models) > 1 else 0
     figure = elements.figure_of(
-        panels_height + strip_height + 0.2, f"When a string is memorised: {elements.subject(shown)}"
+        panels_height + strip_height + 0.2, "When a string is memorised", shown
     )
     panels = elements.panels_in(figure)
     if strip_height:
@@ -73,7 +73,7 @@ def draw_panels(figure: plt.Figure, shown: pd.DataFrame, measures: list[str]) ->
         axes.set_title(target_title(shown[shown["role"] == role]))
     for axes in grid[-1]:
         axes.set_xlabel("epoch")
-    figure.supylabel("loss (nats per token, logarithmic scale)", fontsize=8)
+    figure.supylabel("loss (nats per token, logarithmic scale)")
     losses = shown.loc[shown["measure"].isin(measures), ["loss", "loss_without", "optimal_loss"]]
     thresholds = shown.loc[shown["measure"].isin(measures), ["threshold", "optimal_loss"]]
     elements.scale_losses(grid[0, 0], losses, floor=0.5 * thresholds.min().min())

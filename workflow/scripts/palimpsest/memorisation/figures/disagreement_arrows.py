@@ -52,7 +52,7 @@ def disagreement_arrows(exact: pd.DataFrame) -> plt.Figure:
     shown = averaged(first_model(exact))
     measures = [m for m in MEASURES if len(rows_of(shown, m, EXACT[m]))]
     last = shown[shown["epoch"] == shown["epoch"].max()]
-    figure = elements.figure_of(4.0, f"Scores as arrows: {elements.subject(shown)}")
+    figure = elements.figure_of(4.0, "Scores as arrows", shown)
     roles = targets(shown)
     panels = figure.subplots(1, len(roles), sharex=True, sharey=True, squeeze=False)[0]
     for axes, role in zip(panels, roles, strict=True):

@@ -46,7 +46,7 @@ def disagreement_scores(exact: pd.DataFrame) -> plt.Figure:
     Source: section 3.2 and appendix F, figures 14 and 16.
     """
     shown = first_model(exact)
-    figure = elements.figure_of(2.9, f"How much a string is memorised: {elements.subject(shown)}")
+    figure = elements.figure_of(2.9, "How much a string is memorised", shown)
     roles = targets(shown)
     grid = figure.subplots(1, len(roles), sharex=True, sharey=True, squeeze=False)[0]
     measures = [m for m in RETRAINED if (shown["measure"] == m).any()]

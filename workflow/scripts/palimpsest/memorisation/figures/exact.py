@@ -49,9 +49,7 @@ def exact(study: pd.DataFrame) -> plt.Figure:
     ceiling, study = study[is_ceiling], study[~is_ceiling]
     measures = style.measures_in(study["measure"])
     models = list(study["model"].unique())
-    figure = elements.figure_of(
-        6.7, f"What retraining without each string shows: {elements.subject(study)}"
-    )
+    figure = elements.figure_of(6.7, "What retraining without each string shows", study)
     rows = figure.subfigures(len(QUANTITIES), 1)
     for row, (quantity, unit) in zip(rows, QUANTITIES.items(), strict=True):
         shown = study[study["quantity"] == quantity]
@@ -66,8 +64,8 @@ def exact(study: pd.DataFrame) -> plt.Figure:
                 draw_points(axes, strings, best, measure)
             name_panel(axes, strings, best, measure)
             axes.set_box_aspect(1)
-        row.supxlabel(f"exact {quantity} ({unit})", fontsize=8)
-        row.supylabel(f"approximate {quantity} ({unit})", fontsize=8)
+        row.supxlabel(f"exact {quantity} ({unit})")
+        row.supylabel(f"approximate {quantity} ({unit})")
     handles = [
         *copies_handles(study["count"]),
         elements.line_handle("approximate = exact", GREY, **IDENTITY),

@@ -45,9 +45,7 @@ def extraction(study: pd.DataFrame) -> plt.Figure:
     Source: arXiv 2410.19482; the comparison with the language is Palimpsest's own.
     """
     models = list(study["model"].unique())
-    figure = elements.figure_of(
-        2.0 * len(models) + 1.3, f"Extraction within k samples: {elements.subject(study)}"
-    )
+    figure = elements.figure_of(2.0 * len(models) + 1.3, "Extraction within k samples", study)
     inner = elements.panels_in(figure)
     grid = inner.subplots(len(models), len(MOMENTS), sharex=True, sharey=True, squeeze=False)
     for row, model in zip(grid, models, strict=True):
@@ -57,8 +55,8 @@ def extraction(study: pd.DataFrame) -> plt.Figure:
             axes.set_title(f"{model}\n{name} (epoch {epochs_in_words(runs)})", weight="bold")
     grid[0, 0].set_xscale("log")
     elements.share_axis(grid[0, 0])
-    inner.supxlabel("samples k of whole strings (logarithmic scale)", fontsize=8)
-    inner.supylabel("probability within k samples (0 to 1)", fontsize=8)
+    inner.supxlabel("samples k of whole strings (logarithmic scale)")
+    inner.supylabel("probability within k samples (0 to 1)")
     shown = set(zip(study["group"], study["source"], strict=True))
     handles = [
         elements.line_handle(label, colour, linestyle=style.LINES[line])

@@ -36,9 +36,7 @@ def frequency(study: pd.DataFrame) -> plt.Figure:
     """
     measures = style.measures_in(study["measure"])
     rows = -(-(1 + len(measures)) // COLUMNS)
-    figure = elements.figure_of(
-        2.05 * rows + 0.9, f"Frequent and infrequent strings: {elements.subject(study)}"
-    )
+    figure = elements.figure_of(2.05 * rows + 0.9, "Frequent and infrequent strings", study)
     panels = figure.subplots(rows, COLUMNS, sharex=True, squeeze=False).ravel()
     draw_losses(panels[0], study)
     for axes, measure in zip(panels[1:], measures, strict=False):

@@ -41,7 +41,7 @@ def model_size(study: pd.DataFrame) -> plt.Figure:
     families = list(rows["family"].unique())
     columns = min(FAMILY_COLUMNS, len(families))
     lines = -(-len(families) // columns)
-    figure = elements.figure_of(2.9 * lines + 0.9, f"Larger models: {elements.subject(rows)}")
+    figure = elements.figure_of(2.9 * lines + 0.9, "Larger models", rows)
     inner = elements.panels_in(figure)
     panels = inner.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
     for axes, family in zip(panels, families, strict=False):
@@ -51,8 +51,8 @@ def model_size(study: pd.DataFrame) -> plt.Figure:
         axes.remove()
     limit_to_memorised(panels[0], rows)
     measure = style.MEASURES[rows["measure"].iloc[0]].label
-    inner.supxlabel(elements.TEST_LOSS, fontsize=8)
-    inner.supylabel(f"weighted {measure} memorisation (0 to 1)", fontsize=8)
+    inner.supxlabel(elements.TEST_LOSS)
+    inner.supylabel(f"weighted {measure} memorisation (0 to 1)")
     elements.legend(figure, path_handles(), elements.error_note(rows).replace("Points", "Curves"))
     return figure
 

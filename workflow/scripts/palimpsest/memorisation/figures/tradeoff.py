@@ -38,8 +38,7 @@ def tradeoff(study: pd.DataFrame) -> plt.Figure:
     measures = style.measures_in(study["measure"])
     models = list(study["model"].unique())
     figure = elements.figure_of(
-        UPPER_HEIGHT + LOWER_HEIGHT + 0.055 * len(models),
-        f"Memorising while learning: {elements.subject(study)}",
+        UPPER_HEIGHT + LOWER_HEIGHT + 0.055 * len(models), "Memorising while learning", study
     )
     upper, lower = figure.subfigures(
         2, 1, height_ratios=[UPPER_HEIGHT, LOWER_HEIGHT + 0.055 * len(models)]
@@ -145,7 +144,7 @@ def draw_optima(
         elements.share_axis(axes)
     panels[0].margins(x=0.15)
     panels[0].set_ylabel("weighted memorisation\nat optimal learning (0 to 1)")
-    inner.supxlabel(f"{elements.TEST_LOSS} at optimal learning; grey: Bayes-optimal", fontsize=8)
+    inner.supxlabel(f"{elements.TEST_LOSS} at optimal learning; grey: Bayes-optimal")
     elements.legend(figure, elements.model_handles(models), elements.error_note(study))
 
 

@@ -39,8 +39,7 @@ def training_size(study: pd.DataFrame) -> plt.Figure:
     models = list(study["model"].unique())
     shares = [column for column in SHARES if study[column].notna().any()]
     figure = elements.figure_of(
-        1.95 * len(shares) + 1.4 + 0.14 * (len(models) // 3),
-        f"Learning from more data: {elements.subject(study)}",
+        1.95 * len(shares) + 1.4 + 0.14 * (len(models) // 3), "Learning from more data", study
     )
     inner = elements.panels_in(figure)
     grid = inner.subplots(len(shares), len(measures), sharex=True, sharey=True, squeeze=False)
@@ -53,7 +52,7 @@ def training_size(study: pd.DataFrame) -> plt.Figure:
     elements.share_axis(grid[0, 0])
     grid[0, 0].set_ylim(-0.1, 1.16)  # room for the sizes above their points
     grid[0, 0].margins(x=0.2)
-    inner.supxlabel(f"{elements.TEST_LOSS} at optimal learning; grey: Bayes-optimal", fontsize=8)
+    inner.supxlabel(f"{elements.TEST_LOSS} at optimal learning; grey: Bayes-optimal")
     handles = [*size_handles(study), *elements.model_handles(models)]
     elements.legend(figure, handles, elements.error_note(study))
     return figure

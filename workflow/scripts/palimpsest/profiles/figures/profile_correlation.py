@@ -36,8 +36,9 @@ def profile_correlation(table: pd.DataFrame) -> plt.Figure:
     """
     rows = table[table["outcome"] == LOG_LIKELIHOOD]
     models = list(rows["model"].unique())
-    title = f"Correlation of profiles: {palette.subject(table)}"
-    figure = elements.figure_of(0.55 * len(models) + 1.5, title)
+    figure = elements.figure_of(
+        0.55 * len(models) + 1.5, f"Correlation of profiles: {palette.subject(table)}"
+    )
     panels = figure.subplots(1, 2, sharey=True)
     for axes, (cells, title) in zip(panels, TITLES.items(), strict=True):
         draw_matrix(axes, rows[rows["cells"] == cells], models)

@@ -58,7 +58,7 @@ def profile_notions(table: pd.DataFrame) -> plt.Figure:
         axes.tick_params(labelleft=False)
     row[0].set_ylabel("estimate minus that of\nunseen strings (nats)")
     row[-1].set_ylabel("share of strings, minus\nthat of unseen strings")
-    inner.supxlabel("specific effect, by training again without the macro-batch (nats)", fontsize=8)
+    inner.supxlabel("specific effect, by training again without the macro-batch (nats)")
     n = table["seed"].nunique()
     note = (
         f"A point is a macro-batch; {elements.counted(n, 'run')} of each model, each with strings "

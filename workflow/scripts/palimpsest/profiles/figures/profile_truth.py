@@ -49,7 +49,7 @@ def profile_truth(table: pd.DataFrame) -> plt.Figure:
         row[1].set_title(f"bias: mean error against\n{title}")
         row[2].set_title(f"standard deviation of the\nerrors against {title}")
     grid[0, 2].set_ylim(0, None)
-    inner.supxlabel("macro-batches since the treatment", fontsize=8)
+    inner.supxlabel("macro-batches since the treatment")
     seeds = rows["seed"].nunique()
     note = (
         f"Over all macro-batches and {elements.counted(seeds, 'seed')}; bands: 95 % interval "

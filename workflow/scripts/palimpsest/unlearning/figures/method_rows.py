@@ -67,6 +67,17 @@ def titled(title: str, study: pd.DataFrame, height: float) -> plt.Figure:
     return elements.figure_of(height, f"{title}: {elements.subject(study)}{seeds}")
 
 
+def figure_of_models(
+    title: str, study: pd.DataFrame, heights: dict[str, float], rest: float
+) -> tuple[plt.Figure, Iterator[tuple[str, plt.Figure]]]:
+    """A figure, and every model with its part of the figure; the legend has its own space.
+
+    `heights` of the parts, and of the `rest`, title and legend, are in inches.
+    """
+    figure = titled(title, study, rest + sum(heights.values()))
+    return figure, of_models(elements.panels_in(figure), heights)
+
+
 def without_panels(title: str, study: pd.DataFrame, what: str) -> plt.Figure:
     """A figure that only says why there is nothing to show."""
     figure = titled(title, study, 1.2)

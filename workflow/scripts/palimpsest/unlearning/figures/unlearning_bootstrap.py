@@ -55,20 +55,14 @@ def unlearning_bootstrap(confidences: pd.DataFrame, hardness: pd.DataFrame) -> p
     names = [name for name in method_rows.methods_in(confidences["method"]) if name != RETRAINED]
     method = PREFERRED if PREFERRED in names else (names or list(method_rows.ENDS))[0]
     seed = by_seed.seeds_in(confidences)[0]
-    figure = method_rows.titled(
-        f"Fresh models and bootstrap samples, {method}", confidences[confidences["seed"] == seed],
-        0.75 + sum(heights.values()),
-    )  # fmt: skip
-    inner = elements.panels_in(figure)
+    title = f"Fresh models and bootstrap samples, {method}"
+    of_seed = confidences[confidences["seed"] == seed]
+    figure, parts = method_rows.figure_of_models(title, of_seed, heights, 0.75)
     n_models = 0
-    for model, part in method_rows.of_models(inner, heights):
+    for model, part in parts:
         strings = [place for place in strings_of(confidences, hardness, model) if place[0] == seed]
         string_id = strings[(len(strings) - 1) // 2][1]
-        found = confidences[
-            (confidences["model"] == model)
-            & (confidences["seed"] == seed)
-            & (confidences["string_id"] == string_id)
-        ]
+        found = of_seed[(of_seed["model"] == model) & (of_seed["string_id"] == string_id)]
         n_models = draw_samples(part, found, method)
     handles = [
         elements.bar_handle(f"unlearned models ({method})", by_seed.COLOUR, 0.75),
@@ -103,8 +97,8 @@ def draw_samples(figure: plt.Figure, found: pd.DataFrame, method: str) -> int:
             title = f"split {place // 2 + 1}, half {place % 2 + 1}" if name == "fresh half" else (
                 f"bootstrap sample {place + 1}")  # fmt: skip
             axes.set_title(title, fontsize=7, pad=2)
-    figure.supxlabel(AXIS, fontsize=8)
-    figure.supylabel(SHARE, fontsize=8)
+    figure.supxlabel(AXIS)
+    figure.supylabel(SHARE)
     return len(fresh[0][0])
 
 

@@ -56,9 +56,8 @@ def unlearning_curves(stages: pd.DataFrame) -> plt.Figure:
         model: 0.4 + PANEL_HEIGHT * math.ceil(len(methods) / COLUMNS)
         for model, methods in names.items()
     }
-    figure = method_rows.titled(CURVES_TITLE, stages, 0.9 + sum(heights.values()))
-    inner = elements.panels_in(figure)
-    for model, part in method_rows.of_models(inner, heights):
+    figure, parts = method_rows.figure_of_models(CURVES_TITLE, stages, heights, 0.9)
+    for model, part in parts:
         draw_progress(part, found[found["model"] == model], names[model])
     handles = [
         elements.line_handle("gap closed (left axis)", **GAP),
@@ -123,8 +122,8 @@ def draw_progress(figure: plt.Figure, found: pd.DataFrame, methods: list[str]) -
     first.set_ylim(*RATIO_LIMITS)
     first.set_yticks([1, 1.25, 1.5, 1.75], ["1", "1.25", "1.5", "1.75"])
     elements.whole_ticks(panels[0].xaxis, 4)
-    figure.supxlabel("passes over batches (forward and backward)", fontsize=8)
-    figure.supylabel("share of the gap closed", fontsize=8)
+    figure.supxlabel("passes over batches (forward and backward)")
+    figure.supylabel("share of the gap closed")
 
 
 def draw_method(axes: plt.Axes, other: plt.Axes, found: pd.DataFrame) -> None:

@@ -47,12 +47,11 @@ def unlearning_effects(effects: pd.DataFrame) -> plt.Figure:
         model: max(CURVES_HEIGHT, 0.5 + method_rows.ROW_HEIGHT * len(names))
         for model, names in rows.items()
     }
-    figure = method_rows.titled(
-        "What the forgetting quality depends on", effects, 0.7 + sum(heights.values())
+    figure, parts = method_rows.figure_of_models(
+        "What the forgetting quality depends on", effects, heights, 0.7
     )
-    inner = elements.panels_in(figure)
     drawn = []
-    for model, part in method_rows.of_models(inner, heights):
+    for model, part in parts:
         drawn += draw_effects(part, effects[effects["model"] == model], rows[model])
     handles = [
         elements.line_handle("attacker evaluated on the models it was fitted on", linestyle="none",
@@ -99,7 +98,7 @@ def draw_effects(figure: plt.Figure, effects: pd.DataFrame, rows: list[str]) -> 
         end = method_rows.unit_end(effects["forgetting_quality"].max())
         axes.set_ylim(-0.04 * end, 1.04 * end)
         axes.set_yticks(np.linspace(0, end, 5), method_rows.unit_ticks(end))
-    right.supylabel(method_rows.QUALITY, fontsize=8)
+    right.supylabel(method_rows.QUALITY)
     return drawn
 
 

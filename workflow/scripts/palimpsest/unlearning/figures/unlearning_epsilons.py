@@ -58,11 +58,10 @@ def unlearning_epsilons(epsilons: pd.DataFrame, scores: pd.DataFrame) -> plt.Fig
         model: 0.45 + max(LEAST_HEIGHT, PANEL_HEIGHT * math.ceil(len(methods) / COLUMNS))
         for model, methods in rows.items()
     }
-    figure = method_rows.titled(
-        "Epsilon of the forget strings", shown, 0.75 + sum(heights.values())
+    figure, parts = method_rows.figure_of_models(
+        "Epsilon of the forget strings", shown, heights, 0.75
     )
-    inner = elements.panels_in(figure)
-    for model, part in method_rows.of_models(inner, heights):
+    for model, part in parts:
         draw_histograms(part, shown[shown["model"] == model], rows[model], n_models)
     colour = style.SETUPS[shown["setup"].iloc[0]].colour
     handles = [
@@ -107,8 +106,8 @@ def draw_histograms(
     for column in range(min(COLUMNS, len(methods))):
         lowest = grid.flat[(len(methods) - 1 - column) // COLUMNS * COLUMNS + column]
         lowest.tick_params(axis="x", labelbottom=True)
-    figure.supxlabel("epsilon of a forget string (lower: better forgotten)", fontsize=8)
-    figure.supylabel("share of strings (0 to 1)", fontsize=8)
+    figure.supxlabel("epsilon of a forget string (lower: better forgotten)")
+    figure.supylabel("share of strings (0 to 1)")
 
 
 def draw_histogram(axes: plt.Axes, epsilons: pd.DataFrame, method: str, n_models: int) -> None:

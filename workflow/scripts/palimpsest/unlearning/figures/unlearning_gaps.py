@@ -52,11 +52,10 @@ def unlearning_gaps(gaps: pd.DataFrame, summary: pd.DataFrame) -> plt.Figure:
     heights = {
         model: 0.75 + (LANE * n_lanes + 0.06) * len(methods) for model, methods in rows.items()
     }
-    figure = method_rows.titled(
-        "How far methods go towards retraining", gaps, 1.1 + sum(heights.values())
+    figure, parts = method_rows.figure_of_models(
+        "How far methods go towards retraining", gaps, heights, 1.1
     )
-    inner = elements.panels_in(figure)
-    for model, part in method_rows.of_models(inner, heights):
+    for model, part in parts:
         draw_gaps(
             part,
             gaps[gaps["model"] == model],

@@ -38,12 +38,11 @@ def unlearning_hardness(hardness: pd.DataFrame) -> plt.Figure:
     Source: Are we making progress in unlearning?, appendix A.9, figure 14, for the left panel; the
     right panel is Palimpsest's own.
     """
-    models = list(hardness["model"].unique())
-    figure = method_rows.titled(
-        "Strings that are hard to forget", hardness, 0.7 + HARDNESS_HEIGHT * len(models)
+    heights = dict.fromkeys(hardness["model"].unique(), HARDNESS_HEIGHT)
+    figure, parts = method_rows.figure_of_models(
+        "Strings that are hard to forget", hardness, heights, 0.7
     )
-    inner = elements.panels_in(figure)
-    for model, part in method_rows.of_models(inner, dict.fromkeys(models, HARDNESS_HEIGHT)):
+    for model, part in parts:
         strings = hardness[hardness["model"] == model]
         bars, scatter = part.subplots(1, 2, width_ratios=[3, 2], sharey=True)
         draw_ranked(bars, strings)

@@ -64,10 +64,11 @@ def unlearning_histograms(confidences: pd.DataFrame, hardness: pd.DataFrame) -> 
         model: 0.55 + (0.12 + PANEL_HEIGHT * len(strings)) * len(blocks)
         for model, strings in rows.items()
     }
-    figure = method_rows.titled("Confidence in single strings", shown, 0.85 + sum(heights.values()))
-    inner = elements.panels_in(figure)
+    figure, parts = method_rows.figure_of_models(
+        "Confidence in single strings", shown, heights, 0.85
+    )
     tints = by_seed.shades(seeds)
-    for model, part in method_rows.of_models(inner, heights):
+    for model, part in parts:
         draw_blocks(part, shown[shown["model"] == model], rows[model], blocks, tints)
     handles = [
         elements.bar_handle("unlearned models", by_seed.COLOUR, 0.75),
@@ -106,8 +107,8 @@ def draw_blocks(
             if row == 0:
                 for axes, method in zip(panels, methods, strict=False):
                     axes.set_title(textwrap.fill(method, 14), fontsize=6.5, pad=2)
-    figure.supxlabel(AXIS, fontsize=8)
-    figure.supylabel(SHARE, fontsize=8)
+    figure.supxlabel(AXIS)
+    figure.supylabel(SHARE)
 
 
 def draw_row(

@@ -44,11 +44,10 @@ def unlearning_memorisation(memorisation: pd.DataFrame) -> plt.Figure:
     rows = method_rows.with_ends(in_order(shares), memorisation["method"])
     models, seeds = list(memorisation["model"].unique()), by_seed.seeds_in(memorisation)
     heights = dict.fromkeys(models, 0.95 + ROW_HEIGHT * len(rows))
-    figure = method_rows.titled(
-        "Forgotten under which measure", memorisation, 0.9 + sum(heights.values())
+    figure, parts = method_rows.figure_of_models(
+        "Forgotten under which measure", memorisation, heights, 0.9
     )
-    inner = elements.panels_in(figure)
-    for model, part in method_rows.of_models(inner, heights):
+    for model, part in parts:
         draw_measures(
             part,
             shares[shares["model"] == model],
@@ -105,7 +104,7 @@ def draw_measures(
         about = [axes.get_title(loc="left"), *([evidence] if repeated else []), counted]
         axes.set_title("\n".join(about))
     method_rows.name_rows(panels[0], rows)
-    figure.supxlabel("share memorised (0 to 1)", fontsize=8)
+    figure.supxlabel("share memorised (0 to 1)")
 
 
 def how_many(rows: pd.DataFrame) -> tuple[int, str]:

@@ -75,13 +75,11 @@ def unlearning_metrics(metrics: pd.DataFrame, summary: pd.DataFrame) -> plt.Figu
     models = list(shown["model"].unique())
     heights = dict.fromkeys(models, METRIC_HEIGHT * n_rows + 0.2)
     key_rows = (len(methods) + 8) // 4
-    figure = method_rows.titled(
-        "Other metrics and the forgetting quality", shown,
-        0.5 + sum(heights.values()) + 0.14 * key_rows,
-    )  # fmt: skip
-    inner = elements.panels_in(figure)
+    height = 0.5 + sum(heights.values()) + 0.14 * key_rows
+    figure = method_rows.titled("Other metrics and the forgetting quality", shown, height)
+    parts = method_rows.of_models(elements.panels_in(figure), heights)
     drawn = []
-    for model, part in method_rows.of_models(inner, heights):
+    for model, part in parts:
         drawn += draw_metrics(part, shown[shown["model"] == model], names, methods)
     note = (
         f"Forgetting quality: set-up {shown['setup'].iloc[0]}. {markers_note(shown)} Dashed: "
@@ -120,7 +118,7 @@ def draw_metrics(
         axes.set_title(title, weight="bold", fontsize=7)
     for axes in grid.flat[len(names) :]:
         axes.remove()
-    figure.supxlabel(method_rows.QUALITY, fontsize=8)
+    figure.supxlabel(method_rows.QUALITY)
     return drawn
 
 

@@ -54,10 +54,9 @@ def unlearning_relearning(stages: pd.DataFrame) -> plt.Figure:
         model: max(2.9, 0.45 + RELEARN_HEIGHT * math.ceil(len(methods) / RELEARN_COLUMNS))
         for model, methods in names.items()
     }
-    figure = method_rows.titled(RELEARNING_TITLE, stages, 0.9 + sum(heights.values()))
-    inner = elements.panels_in(figure)
+    figure, parts = method_rows.figure_of_models(RELEARNING_TITLE, stages, heights, 0.9)
     drawn = []
-    for model, part in method_rows.of_models(inner, heights):
+    for model, part in parts:
         of_model = rounded[rounded["model"] == model]
         left, right = part.subfigures(1, 2, width_ratios=[1.75, 1])
         draw_relearning(left, again[again["model"] == model], names[model])
@@ -109,8 +108,8 @@ def draw_relearning(figure: plt.Figure, again: pd.DataFrame, methods: list[str])
         name = f"{numbers.get(method, '')} {method}".strip()
         axes.set_title(textwrap.fill(name, 22), fontsize=7)
     elements.whole_ticks(panels[0].xaxis, 4)
-    figure.supxlabel("steps on the forget set", fontsize=8)
-    figure.supylabel("loss of the forget strings\n(nats per token)", fontsize=8)
+    figure.supxlabel("steps on the forget set")
+    figure.supylabel("loss of the forget strings\n(nats per token)")
 
 
 def draw_rounded(figure: plt.Figure, rounded: pd.DataFrame) -> tuple[plt.Axes, pd.DataFrame]:

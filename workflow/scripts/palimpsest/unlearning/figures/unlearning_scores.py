@@ -60,10 +60,9 @@ def unlearning_scores(
         model: 0.85 + height * rows["method"].nunique()
         for model, rows in shown.groupby("model", sort=False)
     }
-    figure = method_rows.titled("How well methods forget", shown, 1.0 + sum(heights.values()))
+    figure, parts = method_rows.figure_of_models("How well methods forget", shown, heights, 1.0)
     slow = set()
-    inner = elements.panels_in(figure)
-    for model, part in method_rows.of_models(inner, heights):
+    for model, part in parts:
         slow_here = method_rows.slow_methods(scores[scores["model"] == model])
         slow |= slow_here
         of_model = shown[shown["model"] == model]

@@ -48,9 +48,8 @@ def unlearning_stitching(summary: pd.DataFrame) -> plt.Figure:
         )  # fmt: skip
     n_rows = sum(len(group) for group in groups)
     heights = dict.fromkeys(shown["model"].unique(), 0.65 + ROW * n_rows + 0.1 * len(groups))
-    figure = method_rows.titled(TITLE, shown, 0.75 + sum(heights.values()))
-    inner = elements.panels_in(figure)
-    for model, part in method_rows.of_models(inner, heights):
+    figure, parts = method_rows.figure_of_models(TITLE, shown, heights, 0.75)
+    for model, part in parts:
         draw_groups(part, shown[shown["model"] == model], groups)
     colour = style.SETUPS[shown["setup"].iloc[0]].colour
     handles = [

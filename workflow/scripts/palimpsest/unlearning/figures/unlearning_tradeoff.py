@@ -51,17 +51,14 @@ def unlearning_tradeoff(scores: pd.DataFrame) -> plt.Figure:
     means = each.groupby(["model", "method"], sort=False)[values].mean()
     overall = means["forgetting_quality"].groupby("method").mean()
     methods, slow = method_rows.best_first(overall), method_rows.slow_methods(shown)
-    models = list(shown["model"].unique())
+    heights = dict.fromkeys(shown["model"].unique(), TRADEOFF_HEIGHT)
     key_rows = (len(methods) + 8) // 4
-    figure = method_rows.titled(
-        "Forgetting against keeping the rest",
-        shown,
-        TRADEOFF_HEIGHT * len(models) + 0.14 * key_rows,
+    figure, parts = method_rows.figure_of_models(
+        "Forgetting against keeping the rest", shown, heights, 0.14 * key_rows
     )
-    inner = elements.panels_in(figure)
     drawn = []
     dots = each if len(seeds) > 1 else shown
-    for model, part in method_rows.of_models(inner, dict.fromkeys(models, TRADEOFF_HEIGHT)):
+    for model, part in parts:
         grid = part.subplots(2, 2, sharex=True, sharey="row")
         runs = dots[dots["model"] == model].assign(setup=shown["setup"].iloc[0])
         for axes, (name, strings) in zip(grid.flat, RATIOS.items(), strict=True):

@@ -51,10 +51,9 @@ def unlearning_tuning(tried: pd.DataFrame) -> plt.Figure:
     panels[0].set(xlim=(LEAST, MOST + 0.08), ylim=(-0.08, FARTHEST + 0.12))
     panels[0].set_xticks([1, tuning.MOST_IN_SEARCH, 1.5, MOST], ["1", "", "1.5", f"{MOST:g}"])
     inner.supxlabel(
-        "loss of retained or unseen strings (the larger rise), relative to the original models",
-        fontsize=8,
+        "loss of retained or unseen strings (the larger rise), relative to the original models"
     )
-    inner.supylabel("distance left (0: as retrained models,\n1: nothing done)", fontsize=8)
+    inner.supylabel("distance left (0: as retrained models,\n1: nothing done)")
     handles = [
         elements.line_handle("chosen", by_seed.COLOUR, linestyle="none", marker="o", markersize=5),
         elements.line_handle("allowed", by_seed.COLOUR, linestyle="none", marker="o",
