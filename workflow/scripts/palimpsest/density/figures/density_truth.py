@@ -68,8 +68,7 @@ def counted(table: pd.DataFrame) -> str:
     for strings, words in palette.TRAINED_OR_NOT.items():
         n = table.loc[table["strings"] == strings, "n_strings"]
         if len(n):
-            low, high = n.min(), n.max()
-            found.append(f"{low if low == high else f'{low} to {high}'} {words}")
+            found.append(f"{elements.range_in_words(n)} {words}")
     return f"A seed has {' and '.join(found)}."
 
 
@@ -77,11 +76,7 @@ def neither(table: pd.DataFrame) -> list:
     """A legend entry for the length, which has no embedding."""
     if LENGTH not in set(table["estimator"]):
         return []
-    return [
-        elements.line_handle(
-            "length alone: no embedding", linestyle="none", marker="s", markersize=4.5
-        )
-    ]
+    return [elements.marker_handle("length alone: no embedding", style.INK, "s")]
 
 
 def estimates_of(table: pd.DataFrame) -> dict[tuple[str, float], str]:

@@ -60,15 +60,10 @@ def deduplication_spread(study: pd.DataFrame) -> plt.Figure:
         elements.line_handle("± one standard deviation over the strings", **PERFECT_SPREAD),
         elements.line_handle("optimal learning", **style.EPOCH_LINE),
     ]
-    runs_in_words = "one run" if len(run_keys(runs)) == 1 else f"{len(run_keys(runs))} runs"
-    elements.legend(
-        figure, handles, f"Means and standard deviations: averaged over {runs_in_words}."
-    )
+    n = len(runs[["model", "seed"]].drop_duplicates())
+    over = "one run" if n == 1 else f"{n} runs"
+    elements.legend(figure, handles, f"Means and standard deviations: averaged over {over}.")
     return figure
-
-
-def run_keys(runs: pd.DataFrame) -> pd.DataFrame:
-    return runs[["model", "seed"]].drop_duplicates()
 
 
 def draw_spread_of_strings(axes: plt.Axes, runs: pd.DataFrame) -> None:
@@ -86,8 +81,5 @@ def draw_spread_of_strings(axes: plt.Axes, runs: pd.DataFrame) -> None:
     axes.plot(mean.index, loss, color=style.INK)
     elements.mark_epoch(axes, optimum)
     found, perfect = np.interp(optimum, mean.index, spread), optimal_spread[0]
-    axes.text(
-        0.98, 0.97, f"standard deviation\nat optimal learning: {found:.3f}\n"
-        f"perfect learner: {perfect:.3f}", transform=axes.transAxes, ha="right", va="top",
-        fontsize=7, bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 1},
-    )  # fmt: skip
+    said = f"standard deviation\nat optimal learning: {found:.3f}\nperfect learner: {perfect:.3f}"
+    elements.write_in_corner(axes, said, 0.98, 0.97)

@@ -104,10 +104,7 @@ def draw_losses(axes: plt.Axes, target: pd.DataFrame, measure: str) -> None:
         )  # fmt: skip
     start = mean["start"].iloc[0] if len(mean) else np.nan
     elements.mark_epoch(axes, start)
-    axes.text(
-        0.97, 0.95, start_in_words(start), transform=axes.transAxes, ha="right", va="top",
-        fontsize=7, bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 1},
-    )  # fmt: skip
+    elements.write_in_corner(axes, start_in_words(start), 0.97, 0.95)
 
 
 def start_in_words(start: float) -> str:

@@ -105,11 +105,10 @@ def draw_measure(axes: plt.Axes, rows: pd.DataFrame, measure: str, place: int) -
             arrowprops={"arrowstyle": "->", "color": colour, "linewidth": 1.2, "shrinkA": 0,
                         "shrinkB": 0, "mutation_scale": 7},
         )  # fmt: skip
-    axes.text(
-        0.98, 0.98 - 0.065 * place, f"{style.MEASURES[measure].label} {last['score']:.2f}",
-        transform=axes.transAxes, ha="right", va="top", fontsize=7, color=style.darkened(colour),
-        bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5},
-    )  # fmt: skip
+    score = f"{style.MEASURES[measure].label} {last['score']:.2f}"
+    elements.write_in_corner(
+        axes, score, 0.98, 0.98 - 0.065 * place, pad=0.5, color=style.darkened(colour)
+    )
 
 
 def arrow_at(last_epoch: int, place: int) -> float:

@@ -52,7 +52,9 @@ def extraction(study: pd.DataFrame) -> plt.Figure:
         for axes, (moment, name) in zip(row, MOMENTS.items(), strict=True):
             runs = study[(study["model"] == model) & (study["moment"] == moment)]
             draw_curves(axes, runs)
-            axes.set_title(f"{model}\n{name} (epoch {epochs_in_words(runs)})", weight="bold")
+            axes.set_title(
+                f"{model}\n{name} (epoch {elements.range_in_words(runs['epoch'])})", weight="bold"
+            )
     grid[0, 0].set_xscale("log")
     elements.share_axis(grid[0, 0])
     inner.supxlabel("samples k of whole strings (logarithmic scale)")
@@ -73,11 +75,6 @@ def draw_curves(axes: plt.Axes, runs: pd.DataFrame) -> None:
         if len(rows):
             curve = elements.spread(rows, "samples", "probability")
             elements.draw_spread(axes, curve, colour, linestyle=style.LINES[line])
-
-
-def epochs_in_words(runs: pd.DataFrame) -> str:
-    low, high = runs["epoch"].min(), runs["epoch"].max()
-    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def seeds_note(study: pd.DataFrame) -> str:

@@ -94,7 +94,4 @@ def legend_handles(study: pd.DataFrame) -> list:
 
 def counted(study: pd.DataFrame, group: str) -> str:
     n_strings = study.loc[study["group"] == group, "n_strings"]
-    if n_strings.empty:
-        return "none"
-    low, high = n_strings.min(), n_strings.max()
-    return f"{low}" if low == high else f"{low} to {high}"
+    return "none" if n_strings.empty else elements.range_in_words(n_strings)

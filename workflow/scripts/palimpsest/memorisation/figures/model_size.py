@@ -80,19 +80,12 @@ def draw_family(axes: plt.Axes, rows: pd.DataFrame) -> None:
         path = runs.groupby("epoch")[["test_loss", "weighted"]].mean()
         axes.plot(path["test_loss"], path["weighted"], color=shade, label=counted(parameters))
         axes.plot(*path.iloc[-1], marker="s", markersize=3.5, color=shade)
-        draw_optimum(axes, runs[runs["epoch"] == runs["optimal_epoch"]], shade)
+        optimum = runs[runs["epoch"] == runs["optimal_epoch"]]
+        look = {"color": shade, "marker": "D", "markeredgecolor": "white", "markeredgewidth": 0.6}
+        elements.draw_runs(axes, optimum["test_loss"], optimum["weighted"], elinewidth=0.8, **look)
     axes.xaxis.set_tick_params(labelbottom=True)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, title="parameters",
                 handlelength=1.2, columnspacing=0.8)  # fmt: skip
-
-
-def draw_optimum(axes: plt.Axes, optimum: pd.DataFrame, shade) -> None:
-    x, x_reach = elements.whiskers(optimum["test_loss"])
-    y, y_reach = elements.whiskers(optimum["weighted"])
-    axes.errorbar(
-        x, y, xerr=x_reach, yerr=y_reach, marker="D", color=shade, markeredgecolor="white",
-        markeredgewidth=0.6, elinewidth=0.8, zorder=3,
-    )  # fmt: skip
 
 
 def model_shades(n: int, measure: str) -> list:
@@ -114,9 +107,8 @@ def counted(parameters: int) -> str:
 
 def path_handles() -> list:
     return [
-        elements.line_handle("optimal learning", linestyle="none", marker="D",
-                             markeredgecolor="white"),
-        elements.line_handle("last epoch", linestyle="none", marker="s", markersize=3.5),
+        elements.marker_handle("optimal learning", style.INK, "D", size=5, markeredgecolor="white"),
+        elements.marker_handle("last epoch", style.INK, "s", size=3.5),
         elements.line_handle("path from the first epoch to the last"),
         elements.bayes_handle(),
-    ]  # fmt: skip
+    ]

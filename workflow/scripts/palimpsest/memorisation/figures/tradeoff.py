@@ -139,19 +139,18 @@ def draw_optima(
         look = style.MEASURES[measure]
         axes.axvline(study["optimal_test_loss"].mean(), **style.BAYES_LINE)
         for model, runs in optimum[optimum["measure"] == measure].groupby("model", sort=False):
-            draw_point(axes, runs, **elements.model_marker(model, models, look.colour))
+            marker = elements.model_marker(model, models, look.colour)
+            elements.draw_runs(
+                axes,
+                runs["test_loss"],
+                runs["weighted"],
+                linestyle="none",
+                ecolor=look.colour,
+                **marker,
+            )
         elements.name_panel(axes, measure)
         elements.share_axis(axes)
     panels[0].margins(x=0.15)
     panels[0].set_ylabel("weighted memorisation\nat optimal learning (0 to 1)")
     inner.supxlabel(f"{elements.TEST_LOSS} at optimal learning; grey: Bayes-optimal")
     elements.legend(figure, elements.model_handles(models), elements.error_note(study))
-
-
-def draw_point(axes: plt.Axes, runs: pd.DataFrame, **look) -> None:
-    x, x_reach = elements.whiskers(runs["test_loss"])
-    y, y_reach = elements.whiskers(runs["weighted"])
-    axes.errorbar(
-        x, y, xerr=x_reach, yerr=y_reach, linestyle="none", elinewidth=0.7,
-        ecolor=look["markeredgecolor"], zorder=3, **look,
-    )  # fmt: skip

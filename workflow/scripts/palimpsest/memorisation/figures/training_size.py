@@ -65,17 +65,12 @@ def draw_sizes(
     axes.axvline(rows["optimal_test_loss"].mean(), **style.BAYES_LINE)
     for model in models:
         look = elements.model_marker(model, models, colour)
-        points = [
-            (size, elements.whiskers(runs["test_loss"]), elements.whiskers(runs[column]))
-            for size, runs in rows[rows["model"] == model].dropna(subset=[column]).groupby("size")
-        ]
-        axes.plot([x for _, (x, _), _ in points], [y for _, _, (y, _) in points], color=colour,
-                  linewidth=0.8, alpha=0.7)  # fmt: skip
-        for size, (x, x_reach), (y, y_reach) in points:
-            axes.errorbar(
-                x, y, xerr=x_reach, yerr=y_reach, ecolor=colour, elinewidth=0.7, zorder=3,
-                **{**look, "markersize": marker_size(size, rows["size"])},
-            )  # fmt: skip
+        by_size = rows[rows["model"] == model].dropna(subset=[column]).groupby("size")
+        path = by_size[["test_loss", column]].mean()
+        axes.plot(path["test_loss"], path[column], color=colour, linewidth=0.8, alpha=0.7)
+        for size, runs in by_size:
+            look["markersize"] = marker_size(size, rows["size"])
+            x, y = elements.draw_runs(axes, runs["test_loss"], runs[column], ecolor=colour, **look)
             # Only the ends of the line have labels; other sizes may be too close to them.
             ends = {rows["size"].min(): 6, rows["size"].max(): -13}
             if len(models) == 1 and size in ends:
@@ -92,9 +87,8 @@ def marker_size(size: int, sizes: pd.Series) -> float:
 
 def size_handles(study: pd.DataFrame) -> list:
     return [
-        elements.line_handle(
-            f"{size} training strings", "0.3", linestyle="none", marker="o",
-            markersize=marker_size(size, study["size"]),
+        elements.marker_handle(
+            f"{size} training strings", "0.3", size=marker_size(size, study["size"])
         )
         for size in sorted(study["size"].unique())
-    ]  # fmt: skip
+    ]

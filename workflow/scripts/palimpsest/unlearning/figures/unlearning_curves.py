@@ -10,7 +10,7 @@ from palimpsest.figures.libraries import pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
-from palimpsest.unlearning.figures.stages import GAP, RELEARNING, UNLEARNING, draw_means
+from palimpsest.unlearning.figures.seeds import GAP, RELEARNING, UNLEARNING, draw_means
 
 FIGURE = Figure(
     __name__,

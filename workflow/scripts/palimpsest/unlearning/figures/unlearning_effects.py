@@ -54,10 +54,11 @@ def unlearning_effects(effects: pd.DataFrame) -> plt.Figure:
     for model, part in parts:
         drawn += draw_effects(part, effects[effects["model"] == model], rows[model])
     handles = [
-        elements.line_handle("attacker evaluated on the models it was fitted on", linestyle="none",
-                             marker="o", markersize=method_rows.MARKER, markerfacecolor="white"),
-        elements.line_handle("on other models", linestyle="none", marker="o",
-                             markersize=method_rows.MARKER),
+        elements.marker_handle(
+            "attacker evaluated on the models it was fitted on", style.INK, filled=False,
+            size=method_rows.MARKER,
+        ),
+        elements.marker_handle("on other models", style.INK, size=method_rows.MARKER),
         elements.line_handle("doing nothing, retraining", style.END),
     ]  # fmt: skip
     seeds = by_seed.seeds_in(effects)
@@ -124,13 +125,10 @@ def draw_attackers(axes: plt.Axes, attackers: pd.DataFrame, rows: list[str]) -> 
     method_rows.name_rows(axes, rows)
     method_rows.part_ends(axes, rows)
     numbers = method_rows.numbered(method_rows.methods_in(rows))
-    axes.set_yticks(
-        range(len(rows)),
-        [
-            f"{row} {numbers[row]}" if row in numbers else method_rows.END_LABELS[row]
-            for row in rows
-        ],
-    )
+    names = [
+        f"{row} {numbers[row]}" if row in numbers else method_rows.END_LABELS[row] for row in rows
+    ]
+    axes.set_yticks(range(len(rows)), names)
     method_rows.unit_axis(
         axes, method_rows.QUALITY, 1 if attackers.empty else attackers["forgetting_quality"].max()
     )

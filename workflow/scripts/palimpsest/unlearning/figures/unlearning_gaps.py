@@ -56,29 +56,28 @@ def unlearning_gaps(gaps: pd.DataFrame, summary: pd.DataFrame) -> plt.Figure:
         "How far methods go towards retraining", gaps, heights, 1.1
     )
     for model, part in parts:
-        draw_gaps(
-            part,
-            gaps[gaps["model"] == model],
-            summary[summary["model"] == model],
-            rows[model],
-            seeds,
-        )
+        own, summed = gaps[gaps["model"] == model], summary[summary["model"] == model]
+        draw_gaps(part, own, summed, rows[model], seeds)
     handles = by_seed.seed_handles(seeds) if len(seeds) > 1 else []
     handles += [
-        elements.line_handle("a forget string", by_seed.COLOUR, linestyle="none", marker=".",
-                             markersize=3, alpha=0.6),
-        elements.line_handle("all forget strings of a seed", by_seed.COLOUR, marker="o",
-                             markersize=3.6, linewidth=0.8),
-        *([elements.line_handle("mean over the seeds", marker="D", markersize=4, linewidth=0.9)]
-          if len(seeds) > 1 else []),
-        elements.line_handle("strings that no model was trained on", "0.45", marker="o",
-                             markersize=3.6, markerfacecolor="white", linewidth=0.8),
-        elements.line_handle("strings to be retained", "0.45", marker="s",
-                             markersize=3.4, markerfacecolor="white", linewidth=0.8),
-        elements.line_handle("doing nothing, retraining", **method_rows.IDEAL_LINE),
-    ]  # fmt: skip
+        elements.marker_handle("a forget string", by_seed.COLOUR, ".", size=3, alpha=0.6),
+        barred("all forget strings of a seed", by_seed.COLOUR),
+    ]
+    if len(seeds) > 1:
+        handles.append(barred("mean over the seeds", style.INK, "D", size=4, linewidth=0.9))
+    handles += [
+        barred("strings that no model was trained on", "0.45", filled=False),
+        barred("strings to be retained", "0.45", "s", filled=False, size=3.4),
+        method_rows.ideal_handle("doing nothing, retraining"),
+    ]
     elements.legend(figure, handles, gaps_note(gaps, seeds))
     return figure
+
+
+def barred(label: str, colour, marker: str = "o", size: float = 3.6, **look):
+    """A legend entry for a marker with a bar."""
+    line = {"linestyle": "-", "linewidth": 0.8}
+    return elements.marker_handle(label, colour, marker, size=size, **{**line, **look})
 
 
 def gaps_note(gaps: pd.DataFrame, seeds: list[int]) -> str:
@@ -149,10 +148,8 @@ def draw_gaps(
 def draw_strings(axes: plt.Axes, share: np.ndarray, spread: np.ndarray, y: float, colour) -> None:
     """A dot per string; an arrow at the edge of the axis counts the strings beyond the edge."""
     inside = (share >= LOWEST) & (share <= HIGHEST)
-    axes.plot(
-        share[inside], spread[inside], linestyle="none", marker=".", markersize=4, color=colour,
-        alpha=0.75, markeredgewidth=0,
-    )  # fmt: skip
+    dots = {"marker": ".", "markersize": 4, "color": colour, "alpha": 0.75}
+    elements.draw_dots(axes, share[inside], spread[inside], **dots)
     for edge, marker, n, towards in (
         (LOWEST, "<", int((share < LOWEST).sum()), 1),
         (HIGHEST, ">", int((share > HIGHEST).sum()), -1),
@@ -195,8 +192,5 @@ def draw_control(
     else:
         shown = control.dropna(subset=["share"])
     for row in shown.itertuples():
-        y = rows.index(row.method) + lane
-        draw_summary(
-            axes, row, row.share, y, color="0.45", marker=marker, markerfacecolor="white",
-            markeredgewidth=0.8,
-        )  # fmt: skip
+        look = {"color": "0.45", "markerfacecolor": "white", "markeredgewidth": 0.8}
+        draw_summary(axes, row, row.share, rows.index(row.method) + lane, marker=marker, **look)

@@ -124,10 +124,8 @@ def draw_shares(axes: plt.Axes, shares: pd.DataFrame, rows: list[str], colour: s
         axes.barh(y, group["before"].mean(), 0.62, color=style.tinted(full, LIGHT), linewidth=0)
         axes.barh(y, group["after"].mean(), 0.34, color=full, linewidth=0)
         if len(group) > 1:
-            axes.plot(
-                group["after"], [y] * len(group), linestyle="none", marker="o", markersize=2.2,
-                color="black", markeredgewidth=0, zorder=4,
-            )  # fmt: skip
+            look = {"marker": "o", "markersize": 2.2, "color": "black", "zorder": 4}
+            elements.draw_dots(axes, group["after"], [y] * len(group), **look)
     for method, group in placebo.groupby("method", sort=False):
         y = rows.index(method) + 0.4
         axes.barh(y, group["after"].mean(), 0.13, color=PLACEBO_COLOUR, linewidth=0)

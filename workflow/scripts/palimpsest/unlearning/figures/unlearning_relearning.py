@@ -11,7 +11,7 @@ from palimpsest.figures.libraries import np, pd, plt, ticker
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
-from palimpsest.unlearning.figures.stages import GAP, RELEARNING, ROUNDED, UNLEARNING, draw_means
+from palimpsest.unlearning.figures.seeds import GAP, RELEARNING, ROUNDED, UNLEARNING, draw_means
 
 FIGURE = Figure(
     __name__,
@@ -125,10 +125,8 @@ def draw_rounded(figure: plt.Figure, rounded: pd.DataFrame) -> tuple[plt.Axes, p
         colour = style.END if method in method_rows.ENDS else by_seed.COLOUR
         if several:
             of_method = rounded[rounded["method"] == method]
-            axes.plot(
-                of_method["full"], of_method["rounded"], linestyle="none", marker=".",
-                markersize=3, color=colour, alpha=0.45, markeredgewidth=0,
-            )  # fmt: skip
+            dots = {"marker": ".", "markersize": 3, "color": colour, "alpha": 0.45}
+            elements.draw_dots(axes, of_method["full"], of_method["rounded"], **dots)
         axes.plot(*place, linestyle="none", marker="o", markersize=3.6, color=colour)
     axes.set(xlim=ends, ylim=ends, aspect="equal")
     for axis in (axes.xaxis, axes.yaxis):

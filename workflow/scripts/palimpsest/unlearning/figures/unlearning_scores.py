@@ -136,10 +136,7 @@ def draw_seeds(axes: plt.Axes, found: pd.DataFrame, rows: list[str], setups: lis
     for (setup, method), group in found.groupby(["setup", "method"], sort=False):
         y = rows.index(method) + dodged(setups.index(setup), len(setups)) + below
         look = method_rows.setup_look(setup, method)
-        axes.plot(
-            group["mean"], [y] * len(group), linestyle="none", color=look["color"], alpha=0.45,
-            marker=look["marker"], markersize=by_seed.SEED_MARKER, markeredgewidth=0,
-        )  # fmt: skip
+        by_seed.draw_seeds(axes, group["mean"], y, look)
 
 
 def draw_ideal(axes: plt.Axes, found: pd.DataFrame) -> None:

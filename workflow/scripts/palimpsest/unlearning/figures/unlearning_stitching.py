@@ -53,11 +53,12 @@ def unlearning_stitching(summary: pd.DataFrame) -> plt.Figure:
         draw_groups(part, shown[shown["model"] == model], groups)
     colour = style.SETUPS[shown["setup"].iloc[0]].colour
     handles = [
-        elements.line_handle("put together", colour, linestyle="none", marker="o", markersize=5),
-        elements.line_handle("the method of a phase", colour, linestyle="none", marker="o",
-                             markersize=4.2, markerfacecolor="white", markeredgewidth=0.9),
+        elements.marker_handle("put together", colour, size=5),
+        elements.marker_handle(
+            "the method of a phase", colour, filled=False, size=4.2, markeredgewidth=0.9
+        ),
         method_rows.ideal_handle("retraining"),
-    ]  # fmt: skip
+    ]
     seeds = by_seed.seeds_in(shown)
     note = f"Set-up {style.SETUPS[shown['setup'].iloc[0]].label}. " + (
         by_seed.note(seeds) or method_rows.repetitions_note(int(shown["n_repetitions"].max()))
@@ -98,11 +99,7 @@ def draw_groups(figure: plt.Figure, summary: pd.DataFrame, groups: list[tuple]) 
             )  # fmt: skip
             if each["seed"].nunique() > 1:
                 values = each.loc[each["method"] == name, "mean"]
-                axes.plot(
-                    values, [y + 0.25] * len(values), linestyle="none", marker=look["marker"],
-                    markersize=by_seed.SEED_MARKER, color=look["color"], alpha=0.45,
-                    markeredgewidth=0,
-                )  # fmt: skip
+                by_seed.draw_seeds(axes, values, y + 0.25, look)
         method_rows.unit_axis(axes, SCORES[quantity].replace("\n", " "), highest)
         axes.grid(axis="y", visible=False)
         axes.tick_params(axis="y", length=0)

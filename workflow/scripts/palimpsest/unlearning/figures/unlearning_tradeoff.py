@@ -100,10 +100,8 @@ def draw_ratio(
     setup = runs["setup"].iloc[0]
     for method, of_method in runs.groupby("method", sort=False):
         look = method_rows.setup_look(setup, method, slow)
-        axes.plot(
-            of_method["forgetting_quality"], of_method[name], linestyle="none", marker=".",
-            markersize=2.5, color=look["color"], alpha=0.5, markeredgewidth=0,
-        )  # fmt: skip
+        dots = {"marker": ".", "markersize": 2.5, "color": look["color"], "alpha": 0.5}
+        elements.draw_dots(axes, of_method["forgetting_quality"], of_method[name], **dots)
         axes.plot(*means.loc[method, ["forgetting_quality", name]], linestyle="none", **look)
     method_rows.unit_axis(axes, "", runs["forgetting_quality"].max())
     axes.margins(y=0.1)

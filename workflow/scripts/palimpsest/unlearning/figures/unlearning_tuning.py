@@ -21,6 +21,12 @@ FARTHEST = 2.0  # of the distances that are shown
 BOUND = {"color": "0.35", "linewidth": 0.8, "linestyle": style.EPOCH_LINE["linestyle"]}
 FRONT = {"color": by_seed.COLOUR, "linewidth": 0.8, "alpha": 0.6}
 
+POINT = {"linestyle": "none", "markeredgewidth": 0.8}
+NOT_ALLOWED = {**POINT, "color": "0.6", "marker": "x", "markersize": 3.4}
+OF_METHOD = {**POINT, "color": by_seed.COLOUR, "marker": "o"}
+ALLOWED = {**OF_METHOD, "markersize": 3.6, "markerfacecolor": "white"}
+CHOSEN = {**OF_METHOD, "markersize": 5}
+
 
 @reads(table=TUNING)
 def draw(table: pd.DataFrame, svg: str) -> None:
@@ -55,15 +61,13 @@ def unlearning_tuning(tried: pd.DataFrame) -> plt.Figure:
     )
     inner.supylabel("distance left (0: as retrained models,\n1: nothing done)")
     handles = [
-        elements.line_handle("chosen", by_seed.COLOUR, linestyle="none", marker="o", markersize=5),
-        elements.line_handle("allowed", by_seed.COLOUR, linestyle="none", marker="o",
-                             markersize=3.6, markerfacecolor="white", markeredgewidth=0.8),
-        elements.line_handle("not allowed", "0.6", linestyle="none", marker="x", markersize=3.4,
-                             markeredgewidth=0.8),
+        elements.marker_handle("chosen", by_seed.COLOUR, size=5),
+        elements.line_handle("allowed", **ALLOWED),
+        elements.line_handle("not allowed", **NOT_ALLOWED),
         elements.line_handle("trade-off: no setting is better in both", **FRONT),
         elements.line_handle(f"largest loss allowed ({tuning.MOST_IN_SEARCH:g})", **BOUND),
         method_rows.ideal_handle("nothing done"),
-    ]  # fmt: skip
+    ]
     note = (
         "A marker per setting. Not allowed: the loss of other strings rises above the bound, or "
         "the setting needs more steps than the cut-off. Markers at the upper and right edge are "
@@ -82,14 +86,10 @@ def draw_points(axes: plt.Axes, points: pd.DataFrame) -> None:
     x, y = np.clip(damage, LEAST, MOST), np.clip(distance, 0, FARTHEST)
     axes.plot(x[front], y[front], drawstyle="steps-post", **FRONT)
     allowed, chosen = (points[name].to_numpy(dtype=bool) for name in ("allowed", "chosen"))
-    ruled_out = {"linestyle": "none", "marker": "x", "markersize": 3.4, "color": "0.6",
-                 "markeredgewidth": 0.8}  # fmt: skip
-    hollow = {"linestyle": "none", "marker": "o", "markersize": 3.6, "color": by_seed.COLOUR,
-              "markeredgewidth": 0.8, "markerfacecolor": "white"}  # fmt: skip
     for which, look in (
-        (~allowed & ~chosen, ruled_out),
-        (allowed & ~chosen, hollow),
-        (chosen, {**hollow, "markersize": 5, "markerfacecolor": by_seed.COLOUR}),
+        (~allowed & ~chosen, NOT_ALLOWED),
+        (allowed & ~chosen, ALLOWED),
+        (chosen, CHOSEN),
     ):
         axes.plot(x[which], y[which], zorder=3, **look)
 
