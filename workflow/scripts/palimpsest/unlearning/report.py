@@ -46,7 +46,7 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
         return Part(chapters=chapters_of(html), questions=QUESTIONS)
     before = {"unlearning": html.opening(found) + html.scores(found)}
     after = {"unlearning": html.memorised(found) + html.limits(found)}
-    return with_words(html, QUESTIONS, chapters_of(html, before, after))
+    return with_words(html, QUESTIONS, before, after)
 
 
 def of_kind(tables: Mapping[str, pd.DataFrame], kind: Kind) -> pd.DataFrame:
