@@ -23,8 +23,8 @@ from palimpsest.density.kinds import (
 )
 from palimpsest.estimates import clipped, with_interval
 from palimpsest.number_format import number, percent
-from palimpsest.report.part import Part, chapters_of, with_words
-from palimpsest.report.templates import template
+from palimpsest.report.part import Part, with_words
+from palimpsest.report.templates import given, groups, mean_over_seeds, shown, template
 from palimpsest.statistics import Interval, student
 
 EMBEDDINGS = {HIDDEN: "hidden states", NGRAMS: "n-grams"}
@@ -44,29 +44,29 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     chapters' headings.
     """
     html = template(__file__, "report.html.j2").module
-    given = {kind.name: tables.get(kind.name, pd.DataFrame()) for kind in kinds.KINDS}
-    leakage, regressions, memorised, of_texts = (
-        given[kind.name]
-        for kind in (kinds.LEAKAGE, kinds.REGRESSIONS, kinds.MEMORISED, kinds.TEXT_REGRESSIONS)
+    leakage, retrieval, regressions, memorised, of_texts = given(
+        tables,
+        kinds.LEAKAGE,
+        kinds.RETRIEVAL,
+        kinds.REGRESSIONS,
+        kinds.MEMORISED,
+        kinds.TEXT_REGRESSIONS,
     )
-    before = {}
+    before = {
+        "leakage": shown(html.leakage, leakage_rows, leakage),
+        "regressions": shown(html.regressions, regression_rows, regressions),
+        "density_memorisation": shown(html.memorised, memorised_rows, memorised),
+        "own_texts": shown(html.texts, text_rows, of_texts),
+    }
     if not leakage.empty:
-        retrieval = retrieval_rows(given[kinds.RETRIEVAL.name])
-        before["leakage"] = html.leakage(leakage_rows(leakage)) + html.retrieval(retrieval)
-    if not regressions.empty:
-        before["regressions"] = html.regressions(regression_rows(regressions))
-    if not memorised.empty:
-        before["density_memorisation"] = html.memorised(memorised_rows(memorised))
-    if not of_texts.empty:
-        before["own_texts"] = html.texts(text_rows(of_texts))
-    return with_words(html, QUESTIONS, chapters_of(html, before))
+        before["leakage"] += html.retrieval(retrieval_rows(retrieval))
+    return with_words(html, QUESTIONS, before)
 
 
 def leakage_rows(leakage: pd.DataFrame) -> list[dict]:
     """Per model, language and condition: values of leaked strings beyond strings never leaked."""
     rows = []
-    of_study = ["language", "model"]
-    for keys, table in leakage.astype({"answer_right": float}).groupby(of_study, sort=False):
+    for study, table in groups(leakage.astype({"answer_right": float}), ["language", "model"]):
         by_embedding = dict(list(table.groupby("embedding")))
         first = next(iter(by_embedding.values()))
         found = {
@@ -80,11 +80,10 @@ def leakage_rows(leakage: pd.DataFrame) -> list[dict]:
         }
         for exact, paraphrases in found["loss", LEAKED].columns:
             of_condition = {
-                f"{name}_{role}": with_interval(student(values[exact, paraphrases]))
+                f"{name}_{role}": mean_over_seeds(values[exact, paraphrases])
                 for (name, role), values in found.items()
             }
-            about = dict(zip(of_study, keys, strict=True))
-            rows.append({**about, "exact": exact, "paraphrases": paraphrases, **of_condition})
+            rows.append({**study, "exact": exact, "paraphrases": paraphrases, **of_condition})
     return rows
 
 
@@ -92,17 +91,13 @@ def retrieval_rows(retrieval: pd.DataFrame) -> list[dict]:
     """Per model, language, embedding and k: recall and NDCG."""
     return [
         {
-            "language": language,
-            "model": model,
-            "embedding": EMBEDDINGS[embedding],
-            "k": k,
-            "recall": with_interval(student(own["recall"])),
-            "ndcg": with_interval(student(own["ndcg"])),
+            **row,
+            "embedding": EMBEDDINGS[row["embedding"]],
+            "recall": mean_over_seeds(own["recall"]),
+            "ndcg": mean_over_seeds(own["ndcg"]),
             "chance": number(own["chance"].mean()),
         }
-        for (language, model, embedding, k), own in retrieval.groupby(
-            ["language", "model", "embedding", "k"], sort=False
-        )
+        for row, own in groups(retrieval, ["language", "model", "embedding", "k"])
     ]
 
 
@@ -110,8 +105,7 @@ def regression_rows(regressions: pd.DataFrame) -> list[dict]:
     found = regressions[regressions["term"] != "intercept"]
     about = ["language", "model", "regression", "outcome", "predictor", "embedding", "term"]
     rows = []
-    for keys, own in found.groupby(about, sort=False, dropna=False):
-        row = dict(zip(about, keys, strict=True))
+    for row, own in groups(found, about, dropna=False):
         row["regression"] = REGRESSIONS[row["regression"]]
         row["outcome"] = OUTCOMES[row["outcome"]]
         row["predictor"] = "" if pd.isna(row["predictor"]) else row["predictor"]
@@ -140,14 +134,12 @@ def probability(p_value: float) -> str:
 def memorised_rows(memorised: pd.DataFrame) -> list[dict]:
     """Per model, language, embedding and measure: support and start, trained and unseen strings."""
     rows = []
-    about = ["language", "model", "embedding"]
-    for keys, table in memorised.groupby(about, sort=False):
+    for row, table in groups(memorised, ["language", "model", "embedding"]):
         for measure, name in MEASURES.items():
             own = table[table["measure"] == measure]
             parts = associations(own)
             difference = compared(parts)
             never = own.groupby("strings")["never"].mean()
-            row = dict(zip(about, keys, strict=True))
             rows.append(
                 {
                     **row,
@@ -184,7 +176,8 @@ def text_rows(regressions: pd.DataFrame) -> list[dict]:
         row |= {
             "estimate": number(row["estimate"]) if known else "–",
             "p_value": probability(row["p_value"]),
-            "predictor": "" if pd.isna(row["predictor"]) else row["predictor"],
         }
+        if pd.isna(row["predictor"]):
+            row |= dict.fromkeys(("predictor", "kernel", "bandwidth"), "")
         rows.append(row)
     return rows

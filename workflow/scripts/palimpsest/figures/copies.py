@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from palimpsest.figures import elements, style
-from palimpsest.lazy_import import lazy_import
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
+from palimpsest.figures.libraries import np, pd, plt
 
 # Smallest number of copies of a class -> strength of the marker's fill.
 COPIES = {1: 0.0, 2: 0.3, 4: 0.65, 8: 1.0}
@@ -27,20 +23,16 @@ def copies_handles(count: pd.Series) -> list:
     """A legend entry for each class of copies that occurs."""
     bounds, present = list(COPIES), set(copies_class(count))
     return [
-        elements.line_handle(
-            copies_in_words(least, after), "0.3", linestyle="none", marker="o",
-            markersize=MARKER, markerfacecolor=filled("0.3", least), markeredgewidth=0.7,
-        )
+        shape_handle(copies_in_words(least, after), "o", markerfacecolor=filled("0.3", least))
         for least, after in zip(bounds, [*bounds[1:], None], strict=True)
         if least in present
-    ]  # fmt: skip
+    ]
 
 
-def shape_handle(label: str, marker: str) -> plt.Line2D:
-    return elements.line_handle(
-        label, "0.3", linestyle="none", marker=marker, markersize=MARKER, markerfacecolor="white",
-        markeredgewidth=0.7,
-    )  # fmt: skip
+def shape_handle(label: str, marker: str, **look) -> plt.Line2D:
+    return elements.marker_handle(
+        label, "0.3", marker, filled=False, size=MARKER, markeredgewidth=0.7, **look
+    )
 
 
 def copies_in_words(least: int, after: int | None) -> str:

@@ -7,15 +7,7 @@ import textwrap
 from collections.abc import Iterable
 
 from palimpsest.figures import style
-from palimpsest.lazy_import import lazy_import
-
-figures = lazy_import("matplotlib.figure")
-lines = lazy_import("matplotlib.lines")
-np = lazy_import("numpy")
-patches = lazy_import("matplotlib.patches")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-ticker = lazy_import("matplotlib.ticker")
+from palimpsest.figures.libraries import figures, lines, np, patches, pd, plt, ticker
 
 BAND_ALPHA = 0.15
 LOSS = "loss (nats per token,\nlogarithmic scale)"
@@ -26,7 +18,10 @@ ZERO = {"color": "0.6", "linewidth": 0.8, "zorder": 1}
 BARS = {"elinewidth": 0.9, "markersize": 4, "markeredgewidth": 0.8}
 
 
-def figure_of(height: float, title: str) -> plt.Figure:
+def figure_of(height: float, title: str, study: pd.DataFrame | None = None) -> plt.Figure:
+    """A figure as wide as the page, `height` inches high; its title names what `study` is about."""
+    if study is not None:
+        title = f"{title}: {subject(study)}"
     figure = figures.Figure(figsize=(style.WIDTH, height), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06, wspace=0.03, hspace=0.04)
     figure.suptitle(textwrap.fill(title, 90), x=0.01, ha="left")
@@ -80,6 +75,20 @@ def whiskers(values: pd.Series) -> tuple[float, np.ndarray]:
     """The mean, and its distances [[down], [up]] to min and max, as error bars need them."""
     mean = values.mean()
     return mean, np.clip([[mean - values.min()], [values.max() - mean]], 0, None)
+
+
+def draw_runs(axes: plt.Axes, x: pd.Series, y: pd.Series, **look) -> tuple[float, float]:
+    """A marker at the means of x and y over runs, with bars from min to max; returns the place."""
+    (x_mean, x_reach), (y_mean, y_reach) = whiskers(x), whiskers(y)
+    axes.errorbar(
+        x_mean, y_mean, xerr=x_reach, yerr=y_reach, **{"elinewidth": 0.7, "zorder": 3, **look}
+    )
+    return x_mean, y_mean
+
+
+def draw_dots(axes: plt.Axes, x, y, **look) -> None:
+    """Small points without edges, such as the values of the seeds next to their mean."""
+    axes.plot(x, y, linestyle="none", markeredgewidth=0, **look)
 
 
 def reach(mean, lower, upper) -> np.ndarray:
@@ -157,13 +166,25 @@ def plain_numbers(axis) -> None:
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−")))
 
 
+def write_in_corner(axes: plt.Axes, text: str, x: float, y: float, pad: float = 1, **look) -> None:
+    """Small text on white, to the left of and below a place in units of the panel."""
+    axes.text(
+        x, y, text, transform=axes.transAxes, ha="right", va="top", fontsize=7,
+        bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": pad}, **look,
+    )  # fmt: skip
+
+
 def subject(frame: pd.DataFrame) -> str:
     """Language, number of training strings and models, in words."""
     models = list(frame["model"].unique())
-    sizes = sorted(frame["size"].unique())
-    strings = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     named = models[0] if len(models) == 1 else f"{len(models)} models"
-    return f"language {frame['language'].iloc[0]}, {strings} training strings, {named}"
+    strings = f"{range_in_words(frame['size'])} training strings"
+    return f"language {frame['language'].iloc[0]}, {strings}, {named}"
+
+
+def range_in_words(values: pd.Series) -> str:
+    low, high = values.min(), values.max()
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def spread_note(frame: pd.DataFrame) -> str:
@@ -218,12 +239,11 @@ def line_handle(label: str, colour=style.INK, **line) -> lines.Line2D:
 
 
 def marker_handle(
-    label: str, colour="0.35", marker: str = "o", filled: bool = True, size: float = 4.5
+    label: str, colour="0.35", marker: str = "o", filled: bool = True, size: float = 4.5, **look
 ) -> lines.Line2D:
     fill = colour if filled else "white"
-    return line_handle(
-        label, colour, linestyle="none", marker=marker, markersize=size, markerfacecolor=fill
-    )
+    shape = {"marker": marker, "markersize": size, "markerfacecolor": fill}
+    return line_handle(label, colour, **{"linestyle": "none", **shape, **look})
 
 
 def look_handle(look: style.Look, label: str = "", **line) -> lines.Line2D:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from palimpsest.figures import style
-from palimpsest.lazy_import import lazy_import
-
-np = lazy_import("numpy")
-plt = lazy_import("matplotlib.pyplot")
+from palimpsest.figures.libraries import np, plt
 
 RINGS = (5.5, 9, 13, 17, 22)  # points on paper: possible distances between a label and its marker
 DIRECTIONS = 12

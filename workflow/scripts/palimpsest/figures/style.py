@@ -19,13 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from palimpsest import tables
-from palimpsest.lazy_import import lazy_import
-
-matplotlib = lazy_import("matplotlib")
-colors = lazy_import("matplotlib.colors")
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
+from palimpsest.figures.libraries import colors, matplotlib, np, pd, plt
 
 WIDTH = 7.2  # inches: the text width of a paper
 PNG_DPI = 150
@@ -46,6 +40,7 @@ RC = {
     "legend.title_fontsize": 7,
     "legend.frameon": False,
     "legend.handlelength": 2.4,
+    "figure.labelsize": 8,
     "figure.titlesize": 9,
     "figure.titleweight": "bold",
     "axes.spines.top": False,

@@ -11,16 +11,9 @@ from palimpsest.information.claim_statistics import EXPECTED
 from palimpsest.information.claims import MEMORISATION, QUESTIONS
 from palimpsest.information.epochs import BEYOND, NEIGHBOURS, changes, starts
 from palimpsest.information.interventions import FRESH, REPEATED
-from palimpsest.information.trends import (
-    INFORMATION,
-    MEASURES,
-    PLACEBOS,
-    SHARE,
-    runs_of,
-    slopes,
-)
-from palimpsest.report.part import Part, chapters_of, with_words
-from palimpsest.report.templates import template
+from palimpsest.information.trends import INFORMATION, MEASURES, PLACEBOS, SHARE, runs_of, slopes
+from palimpsest.report.part import Part, with_words
+from palimpsest.report.templates import given, groups, mean_over_seeds, shown, template
 from palimpsest.statistics import Interval, student
 
 OF_SHARE = (
@@ -33,7 +26,6 @@ OF_SHARE = (
     "frobenius",
 )
 EXCHANGED = PLACEBOS[INFORMATION][0]
-PLACES = ("place", "position")
 
 
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:
@@ -43,23 +35,19 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     chapters' headings.
     """
     html = template(__file__, "report.html.j2").module
-    information = tables.get(kinds.INFORMATION.name, pd.DataFrame())
-    before = {}
-    if not information.empty:
-        before["diversity"] = html.trends(trend_rows(information))
-        before["comparison"] = html.shares(share_rows(information))
-    epochs = tables.get(kinds.EPOCHS.name, pd.DataFrame())
-    if not epochs.empty:
-        before["epochs"] = html.epochs(epoch_rows(epochs))
-    return with_words(html, QUESTIONS, chapters_of(html, before))
+    information, epochs = given(tables, kinds.INFORMATION, kinds.EPOCHS)
+    before = {
+        "diversity": shown(html.trends, trend_rows, information),
+        "comparison": shown(html.shares, share_rows, information),
+        "epochs": shown(html.epochs, epoch_rows, epochs),
+    }
+    return with_words(html, QUESTIONS, before)
 
 
 def trend_rows(information: pd.DataFrame) -> list[dict]:
     """Per language, model, intervention and site: the change of each measure from share 0 to 1."""
-    about = ["language", "model", "intervention", *kinds.OF_SITE]
     rows = []
-    for keys, own in information.groupby(about, sort=False):
-        row = dict(zip(about, keys, strict=True))
+    for row, own in groups(information, ["language", "model", "intervention", *kinds.OF_SITE]):
         found = {name: student(slopes(own, name).dropna()) for name in (*MEASURES, EXCHANGED)}
         rows.append(
             {
@@ -85,17 +73,15 @@ def reading(change: Interval, expected: int) -> str:
 
 def share_rows(information: pd.DataFrame) -> list[dict]:
     """Per language, model, intervention and share: accuracy, memorised strings and norms."""
-    about = ["language", "model", "intervention"]
     rows = []
-    for keys, own in information.groupby(about, sort=False):
-        row = dict(zip(about, keys, strict=True))
+    for row, own in groups(information, ["language", "model", "intervention"]):
         for share, runs in runs_of(own, OF_SHARE).groupby(SHARE):
             rows.append(
                 {
                     **row,
                     "intervention": MEMORISATION[row["intervention"]],
                     "share": f"{share:g}",
-                    **{name: with_interval(student(runs[name].dropna())) for name in OF_SHARE},
+                    **{name: mean_over_seeds(runs[name].dropna()) for name in OF_SHARE},
                 }
             )
     return rows
@@ -107,8 +93,7 @@ def epoch_rows(epochs: pd.DataFrame) -> list[dict]:
     First the mean over all layers, then every layer.
     """
     rows = []
-    for keys, own in epochs.groupby(["language", "model", *PLACES], sort=False):
-        about = dict(zip(("language", "model", *PLACES), keys, strict=True))
+    for about, own in groups(epochs, ["language", "model", "place", "position"]):
         about["starts"] = ", ".join(
             "never" if np.isnan(start) else f"{start:g}" for start in starts(own)
         )
@@ -125,6 +110,5 @@ def at_start(epochs: pd.DataFrame) -> dict[str, str]:
     found = {}
     for measure in MEASURES:
         for name, values in changes(epochs, measure).items():
-            over_seeds = values.mean(axis=1).dropna()
-            found[f"{measure}_{names[name]}"] = with_interval(student(over_seeds))
+            found[f"{measure}_{names[name]}"] = mean_over_seeds(values.mean(axis=1).dropna())
     return found

@@ -10,8 +10,8 @@ from palimpsest.number_format import percent
 from palimpsest.profiles import kinds, summaries
 from palimpsest.profiles.claims import CORRELATION, QUESTIONS
 from palimpsest.profiles.figures.palette import CONTRASTS, ESTIMATORS
-from palimpsest.report.part import NOTHING, Part, chapters_of, with_words
-from palimpsest.report.templates import template
+from palimpsest.report.part import Part, chapters_of, with_words
+from palimpsest.report.templates import given, groups, mean_over_seeds, shown, template
 from palimpsest.statistics import Interval, student
 
 OF_LANGUAGE = ["language", "model"]
@@ -36,19 +36,20 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     stacked tables. Without a profile, the part only says what profiles are.
     """
     html = template(__file__, "report.html.j2").module
-    profile = tables.get(kinds.PROFILE.name)
-    if profile is None or profile.empty:
+    profile, errors, notions, effects = given(
+        tables, kinds.PROFILE, kinds.ESTIMATOR_ERRORS, kinds.NOTIONS, kinds.DILUTION_EFFECTS
+    )
+    if profile.empty:
         return Part(chapters=chapters_of(html), questions=QUESTIONS)
-    of_kinds = kinds.ESTIMATOR_ERRORS, kinds.NOTIONS, kinds.DILUTION_EFFECTS
-    errors, notions, effects = (tables.get(kind.name, pd.DataFrame()) for kind in of_kinds)
-    before, after = {"profiles": html.summaries(summary_rows(profile))}, NOTHING
-    if not errors.empty:
-        after += html.errors(error_rows(errors))
-    if not notions.empty:
-        after += html.notions(notion_rows(notions))
-    if not effects.empty:
-        before["dilution"] = html.dilution(dilution_rows(effects))
-    part = with_words(html, QUESTIONS, chapters_of(html, before, {"profiles": after}))
+    before = {
+        "profiles": shown(html.summaries, summary_rows, profile),
+        "dilution": shown(html.dilution, dilution_rows, effects),
+    }
+    after = {
+        "profiles": shown(html.errors, error_rows, errors)
+        + shown(html.notions, notion_rows, notions)
+    }
+    part = with_words(html, QUESTIONS, before, after)
     if effects.empty:
         return part
     return replace(part, glossary={**html.glossary, **html.glossary_of_dilution})
@@ -61,11 +62,11 @@ def summary_rows(profile: pd.DataFrame) -> list[dict]:
     for outcome, name in UNITS.items():
         cells = summaries.estimates(profile[trained], outcome=outcome)
         placebos = summaries.estimates(profile, kinds.PLACEBO, outcome)
-        for keys, own in cells.groupby(OF_LANGUAGE, sort=False):
-            others = of_model(placebos, *keys)
+        for row, own in groups(cells, OF_LANGUAGE):
+            others = of_model(placebos, **row)
             rows.append(
                 {
-                    **dict(zip(OF_LANGUAGE, keys, strict=True)),
+                    **row,
                     "outcome": name,
                     "instantaneous": mean_effect(summaries.instantaneous(own)),
                     "persistent": mean_effect(summaries.persistent(own)),
@@ -84,14 +85,14 @@ def of_model(cells: pd.DataFrame, language: str, model: str) -> pd.DataFrame:
 
 
 def mean_effect(cells: pd.DataFrame) -> str:
-    return with_interval(student(cells.groupby("seed")["estimate"].mean()))
+    return mean_over_seeds(cells.groupby("seed")["estimate"].mean())
 
 
 def notion_rows(notions: pd.DataFrame) -> list[dict]:
     """Per language, model and notion: estimates, placebos, and agreement with training again."""
     rows = []
-    for keys, own in notions.groupby([*OF_LANGUAGE, "notion"], sort=False):
-        language, model, notion = keys
+    for row, own in groups(notions, [*OF_LANGUAGE, "notion"]):
+        notion = row["notion"]
         rows_of_notion = summaries.minus_placebo(own, notion)
         by_seed = rows_of_notion.groupby("seed")
         error = rows_of_notion["minus_placebo"] - rows_of_notion["specific"]
@@ -99,15 +100,14 @@ def notion_rows(notions: pd.DataFrame) -> list[dict]:
         is_in_nats = notion != kinds.EXTRACTABLE
         rows.append(
             {
-                "language": language,
-                "model": model,
+                **row,
                 "notion": NOTIONS[notion],
                 "unit": rows_of_notion["unit"].iloc[0],
-                "estimate": with_interval(student(by_seed["estimate"].mean())),
-                "placebo": with_interval(student(by_seed["placebo"].mean())),
-                "specific": with_interval(student(by_seed["specific"].mean())),
-                "bias": with_interval(student(error.mean())) if is_in_nats else "–",
-                "spread": with_interval(student(error.std(ddof=0))) if is_in_nats else "–",
+                "estimate": mean_over_seeds(by_seed["estimate"].mean()),
+                "placebo": mean_over_seeds(by_seed["placebo"].mean()),
+                "specific": mean_over_seeds(by_seed["specific"].mean()),
+                "bias": mean_over_seeds(error.mean()) if is_in_nats else "–",
+                "spread": mean_over_seeds(error.std(ddof=0)) if is_in_nats else "–",
                 "correlation": with_interval(correlation(rows_of_notion)),
             }
         )
@@ -123,9 +123,8 @@ def error_rows(errors: pd.DataFrame) -> list[dict]:
     found = errors[errors["cells"] == kinds.AFTER]
     keys = [*OF_LANGUAGE, "outcome", "truth", "estimator"]
     rows = []
-    for names, own in found.groupby(keys):
-        row = dict(zip(keys, names, strict=True))
-        row |= {name: with_interval(student(own[name])) for name in ("effect", "bias", "rmse")}
+    for row, own in groups(found, keys, sort=True):
+        row |= {name: mean_over_seeds(own[name]) for name in ("effect", "bias", "rmse")}
         row["outcome"] = UNITS[row["outcome"]]
         row["estimator"] = ESTIMATORS[row["estimator"]].label
         covered = f"{int(own['all_covered'].sum())} of {len(own)}"
@@ -143,9 +142,8 @@ def dilution_rows(effects: pd.DataFrame) -> list[dict]:
     }
     found = effects[effects["outcome"] == kinds.LOG_LIKELIHOOD]
     rows = []
-    for names, own in found.groupby([*OF_LANGUAGE, "contrast"], sort=False):
+    for row, own in groups(found, [*OF_LANGUAGE, "contrast"]):
         by_kind = own.set_index(["strings", "effect"])[["estimate", "lower", "upper"]]
-        row = dict(zip([*OF_LANGUAGE, "contrast"], names, strict=True))
         row["contrast"] = CONTRASTS.get(row["contrast"], row["contrast"].replace(" x ", " × "))
         values = {name: with_interval(Interval(*by_kind.loc[key])) for name, key in columns.items()}
         rows.append({**row, **values})

@@ -66,14 +66,21 @@ def chapters_of(
 
 
 def with_words(
-    words: ModuleType, questions: Mapping[str, str], chapters: tuple[Chapter, ...]
+    words: ModuleType,
+    questions: Mapping[str, str],
+    before: Mapping[str, Markup] = EMPTY,
+    after: Mapping[str, Markup] = EMPTY,
+    chapters: tuple[Chapter, ...] | None = None,
 ) -> Part:
-    """A part with introduction, reading, claims and glossary from the macros of a template."""
+    """A part with introduction, reading, claims and glossary from the macros of a template.
+
+    The chapters are those of the template, unless they are given; see `chapters_of`.
+    """
     return Part(
         introduction=words.introduction(),
         reading=words.reading(),
         claims=words.claims(),
-        chapters=chapters,
+        chapters=chapters_of(words, before, after) if chapters is None else chapters,
         questions=questions,
         glossary=words.glossary,
     )

@@ -46,7 +46,7 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
         return Part(chapters=chapters_of(html), questions=QUESTIONS)
     before = {"unlearning": html.opening(found) + html.scores(found)}
     after = {"unlearning": html.memorised(found) + html.limits(found)}
-    return with_words(html, QUESTIONS, chapters_of(html, before, after))
+    return with_words(html, QUESTIONS, before, after)
 
 
 def of_kind(tables: Mapping[str, pd.DataFrame], kind: Kind) -> pd.DataFrame:
@@ -54,10 +54,7 @@ def of_kind(tables: Mapping[str, pd.DataFrame], kind: Kind) -> pd.DataFrame:
 
 
 def findings(
-    scores: pd.DataFrame,
-    tests: pd.DataFrame,
-    gaps: pd.DataFrame,
-    memorised: pd.DataFrame,
+    scores: pd.DataFrame, tests: pd.DataFrame, gaps: pd.DataFrame, memorised: pd.DataFrame
 ) -> dict | None:
     """All numbers and sentences of the chapter; None if nothing was unlearned.
 

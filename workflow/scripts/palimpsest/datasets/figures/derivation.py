@@ -13,12 +13,7 @@ from palimpsest.datasets.kinds import DERIVATION_TREE
 from palimpsest.datasets.paper import PAPER
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
-
-np = lazy_import("numpy")
-patches = lazy_import("matplotlib.patches")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
+from palimpsest.figures.libraries import np, patches, pd, plt
 
 FIGURE = Figure(
     __name__,
@@ -26,11 +21,10 @@ FIGURE = Figure(
     chapter="languages",
     title="The derivation of a string",
     caption=(
-        "A typical string of the language in its most probable derivation: a box is a "
-        "non-terminal with the probability of its rule, above the symbols that it derives, and a "
-        "darker box is a less probable rule. See in the bars where the string surprises somebody "
-        "who knows the language and the symbols before: only there can a model gain by memorising "
-        "the string."
+        "A typical string of the language in its most probable derivation: a box is a non-terminal "
+        "with the probability of its rule, above the symbols that it derives, and a darker box is "
+        "a less probable rule. See in the bars where the string surprises somebody who knows the "
+        "language and the symbols before: only there can a model gain by memorising the string."
     ),
     numbers="12",
     paper=PAPER,

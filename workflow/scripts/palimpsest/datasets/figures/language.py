@@ -8,12 +8,7 @@ from palimpsest.datasets.kinds import LANGUAGE_SAMPLE, LANGUAGE_SUMMARY
 from palimpsest.datasets.paper import PAPER
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-ticker = lazy_import("matplotlib.ticker")
+from palimpsest.figures.libraries import np, pd, plt, ticker
 
 FIGURE = Figure(
     __name__,

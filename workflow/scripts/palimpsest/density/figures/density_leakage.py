@@ -10,13 +10,11 @@ from palimpsest.density.kinds import LEAKED, NEVER
 from palimpsest.density.paper import PAPER
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.lazy_import import lazy_import
 from palimpsest.statistics import student
 
 leakage_tables = lazy_import("palimpsest.density.leakage_tables")
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -24,9 +22,9 @@ FIGURE = Figure(
     chapter="leakage",
     title="Density at leaked strings",
     caption=(
-        "The density of the training strings at every test string, for all numbers of exact "
-        "copies (rows) and paraphrases (columns) of the leaked strings. See how far the leaked "
-        "strings rise above those never leaked, and that the placebos do not rise."
+        "The density of the training strings at every test string, for all numbers of exact copies "
+        "(rows) and paraphrases (columns) of the leaked strings. See how far the leaked strings "
+        "rise above those never leaked, and that the placebos do not rise."
     ),
     numbers="3 and 7",
     paper=PAPER,
@@ -46,14 +44,12 @@ def density_leakage(table: pd.DataFrame) -> plt.Figure:
     """
     embeddings = list(table["embedding"].unique())
     n_rows = len(embeddings) * table["exact"].nunique()
-    figure = elements.figure_of(
-        1.5 * n_rows + 1.3, f"Density at leaked strings: {elements.subject(table)}"
-    )
+    figure = elements.figure_of(1.5 * n_rows + 1.3, "Density at leaked strings", table)
     inner = elements.panels_in(figure)
     parts = np.atleast_1d(inner.subfigures(len(embeddings), 1))
     for part, embedding in zip(parts, embeddings, strict=True):
         draw_embedding(part, table[table["embedding"] == embedding])
-        part.supylabel(f"{palette.of_embedding(embedding).label}: log density", fontsize=8)
+        part.supylabel(f"{palette.of_embedding(embedding).label}: log density")
     n = table["seed"].nunique()
     over = f"mean over the seeds, {elements.PERCENT} interval" if n > 1 else "one seed"
     note = (

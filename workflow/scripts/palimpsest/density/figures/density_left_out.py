@@ -8,10 +8,7 @@ from palimpsest.density.paper import PAPER
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
+from palimpsest.figures.libraries import pd, plt
 
 FIGURE = Figure(
     __name__,
@@ -19,9 +16,9 @@ FIGURE = Figure(
     chapter="leakage",
     title="Training without a production",
     caption=(
-        "The change of density, loss and accuracy when the strings of a production (row) are "
-        "left out of the training strings, for test strings of this production and of the "
-        "others. See whether the filled points, and only these, are away from 0."
+        "The change of density, loss and accuracy when the strings of a production (row) are left "
+        "out of the training strings, for test strings of this production and of the others. See "
+        "whether the filled points, and only these, are away from 0."
     ),
     numbers="8",
     paper=PAPER,
@@ -54,9 +51,10 @@ def density_left_out(table: pd.DataFrame) -> plt.Figure:
         "change of the share of\nright answers",
     ]
     titles = [*(palette.of_embedding(name).label for name in embeddings), "loss", "accuracy"]
-    title = f"Training without a production: {elements.subject(table)}"
     groups = table["group"].nunique()
-    figure = elements.figure_of(len(productions) * (0.25 + 0.09 * groups) + 1.7, title)
+    figure = elements.figure_of(
+        len(productions) * (0.25 + 0.09 * groups) + 1.7, "Training without a production", table
+    )
     panels = figure.subplots(1, len(drawn), sharey=True)
     for axes, what, label, name in zip(panels, drawn, labels, titles, strict=True):
         draw_changes(axes, *what, productions)

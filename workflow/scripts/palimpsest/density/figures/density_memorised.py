@@ -8,13 +8,11 @@ from palimpsest.density.kinds import TRAINED, UNSEEN
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.lazy_import import lazy_import
 from palimpsest.statistics import student
 
 earlier = lazy_import("palimpsest.density.earlier")
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -22,11 +20,10 @@ FIGURE = Figure(
     chapter="density_memorisation",
     title="Density and the start of memorisation",
     caption=(
-        "The rank association of a string's support by other training strings and the epoch "
-        "at which its memorisation starts, by measure, for trained strings and for strings "
-        "never trained on, at equal exact probability. See whether the filled "
-        "points are left of 0 where the hollow ones are not: what both show is no "
-        "memorisation."
+        "The rank association of a string's support by other training strings and the epoch at "
+        "which its memorisation starts, by measure, for trained strings and for strings never "
+        "trained on, at equal exact probability. See whether the filled points are left of 0 where "
+        "the hollow ones are not: what both show is no memorisation."
     ),
     tables=(kinds.MEMORISED,),
 )
@@ -43,8 +40,9 @@ def density_memorised(table: pd.DataFrame) -> plt.Figure:
     """
     embeddings = list(table["embedding"].unique())
     measures = style.measures_with_evidence(table)
-    title = f"Support and the start of memorisation: {elements.subject(table)}"
-    figure = elements.figure_of(0.5 * len(measures) + 2.1, title)
+    figure = elements.figure_of(
+        0.5 * len(measures) + 2.1, "Support and the start of memorisation", table
+    )
     widths = [*[1.0] * len(embeddings), 0.6]
     *panels, share = figure.subplots(1, len(widths), sharey=True, width_ratios=widths)
     for axes, name in zip(panels, embeddings, strict=True):

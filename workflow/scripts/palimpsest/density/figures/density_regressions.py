@@ -17,12 +17,7 @@ from palimpsest.density.kinds import (
 )
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-ticker = lazy_import("matplotlib.ticker")
+from palimpsest.figures.libraries import np, pd, plt, ticker
 
 FIGURE = Figure(
     __name__,
@@ -30,10 +25,10 @@ FIGURE = Figure(
     chapter="regressions",
     title="Regressions on leaks and on density",
     caption=(
-        "Fixed effects of the mixed-effects regressions of perplexity (left) and accuracy "
-        "(right) on the leak, on density, and on density and distance, for leaked strings and "
-        "for placebos. See which estimates are away from 0 for leaked strings, and whether the "
-        "same estimates for placebos are near 0."
+        "Fixed effects of the mixed-effects regressions of perplexity (left) and accuracy (right) "
+        "on the leak, on density, and on density and distance, for leaked strings and for "
+        "placebos. See which estimates are away from 0 for leaked strings, and whether the same "
+        "estimates for placebos are near 0."
     ),
     tables=(kinds.REGRESSIONS,),
 )
@@ -83,7 +78,7 @@ def density_regressions(table: pd.DataFrame) -> plt.Figure:
     names = ["predictor", "embedding"]
     table[names] = table[names].astype(object).where(table[names].notna(), "")
     rows = list(rows_of(table))
-    figure = elements.figure_of(0.185 * len(rows) + 1.6, f"Regressions: {elements.subject(table)}")
+    figure = elements.figure_of(0.185 * len(rows) + 1.6, "Regressions", table)
     panels = figure.subplots(1, len(OUTCOMES), sharey=True)
     for axes, (outcome, label) in zip(panels, OUTCOMES.items(), strict=True):
         draw_forest(axes, table[table["outcome"] == outcome], rows)

@@ -10,12 +10,7 @@ from palimpsest.density.paper import PAPER
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-ticker = lazy_import("matplotlib.ticker")
+from palimpsest.figures.libraries import np, pd, plt, ticker
 
 FIGURE = Figure(
     __name__,
@@ -23,10 +18,9 @@ FIGURE = Figure(
     chapter="leakage",
     title="The bandwidth",
     caption=(
-        "How well the density tells leaked strings from strings never leaked, by bandwidth, "
-        "kernel and embedding, for paraphrases (left) and for an exact copy (right). See at "
-        "which bandwidths the curves fall to chance, and that the placebos are at chance at "
-        "every one."
+        "How well the density tells leaked strings from strings never leaked, by bandwidth, kernel "
+        "and embedding, for paraphrases (left) and for an exact copy (right). See at which "
+        "bandwidths the curves fall to chance, and that the placebos are at chance at every one."
     ),
     numbers="15",
     paper=PAPER,
@@ -44,8 +38,9 @@ def density_separation(table: pd.DataFrame) -> plt.Figure:
     """
     embeddings = list(table["embedding"].unique())
     shown = shown_conditions(table)
-    title = f"Separation of leaked strings by density: {elements.subject(table)}"
-    figure = elements.figure_of(2.0 * len(embeddings) + 1.1, title)
+    figure = elements.figure_of(
+        2.0 * len(embeddings) + 1.1, "Separation of leaked strings by density", table
+    )
     inner = elements.panels_in(figure)
     grid = inner.subplots(len(embeddings), len(shown), sharex=True, sharey=True, squeeze=False)
     for line, embedding in zip(grid, embeddings, strict=True):
@@ -58,7 +53,7 @@ def density_separation(table: pd.DataFrame) -> plt.Figure:
         axes.set_title(f"leaked: {condition(*leak)}", weight="bold")
     lowest = min(axes.dataLim.y0 for axes in grid.flat)
     grid[0, 0].set_ylim(min(0.4, lowest - 0.03), 1.03)
-    inner.supxlabel("bandwidth of the kernel (distance of normalised embeddings)", fontsize=8)
+    inner.supxlabel("bandwidth of the kernel (distance of normalised embeddings)")
     note = (
         f"{elements.intervals_note(table)} AUC: probability that a leaked string has a higher "
         "density (or smaller mean distance) than one never leaked; ties count half. Grey: placebos "

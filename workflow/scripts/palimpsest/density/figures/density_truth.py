@@ -8,10 +8,7 @@ from palimpsest.density.kinds import LENGTH, TOP_K, TRAINED, UNSEEN
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
+from palimpsest.figures.libraries import pd, plt
 
 FIGURE = Figure(
     __name__,
@@ -20,10 +17,10 @@ FIGURE = Figure(
     title="Estimates against exact probabilities",
     caption=(
         "The rank correlation of every estimate of density with the exact probability of the "
-        "string, for strings never trained on (left half) and trained strings (right half), "
-        "plain and at equal length. See which estimates are right of 0 for strings never "
-        "trained on, and whether they still are at equal length: only these see density, and "
-        "those right of 0 for trained strings alone see copies."
+        "string, for strings never trained on (left half) and trained strings (right half), plain "
+        "and at equal length. See which estimates are right of 0 for strings never trained on, and "
+        "whether they still are at equal length: only these see density, and those right of 0 for "
+        "trained strings alone see copies."
     ),
     tables=(kinds.TRUTH,),
 )
@@ -55,9 +52,7 @@ def density_truth(table: pd.DataFrame) -> plt.Figure:
             axes.set_title(TITLES[strings] + COLUMNS[column])
         if several:
             line[0].set_ylabel(f"{model}, {size} strings\n({variant})")
-    inner.supxlabel(
-        "rank correlation of the estimate and the exact log probability (−1 to 1)", fontsize=8
-    )
+    inner.supxlabel("rank correlation of the estimate and the exact log probability (−1 to 1)")
     note = (
         f"{elements.intervals_note(table)} Spearman's correlation; at equal length: partial. A "
         "trained string counts itself and its copies. Distances (mean of the k nearest) "
@@ -73,8 +68,7 @@ def counted(table: pd.DataFrame) -> str:
     for strings, words in palette.TRAINED_OR_NOT.items():
         n = table.loc[table["strings"] == strings, "n_strings"]
         if len(n):
-            low, high = n.min(), n.max()
-            found.append(f"{low if low == high else f'{low} to {high}'} {words}")
+            found.append(f"{elements.range_in_words(n)} {words}")
     return f"A seed has {' and '.join(found)}."
 
 
@@ -82,11 +76,7 @@ def neither(table: pd.DataFrame) -> list:
     """A legend entry for the length, which has no embedding."""
     if LENGTH not in set(table["estimator"]):
         return []
-    return [
-        elements.line_handle(
-            "length alone: no embedding", linestyle="none", marker="s", markersize=4.5
-        )
-    ]
+    return [elements.marker_handle("length alone: no embedding", style.INK, "s")]
 
 
 def estimates_of(table: pd.DataFrame) -> dict[tuple[str, float], str]:

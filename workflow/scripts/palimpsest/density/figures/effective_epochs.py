@@ -10,13 +10,10 @@ from palimpsest.density.paper import PAPER
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import np, pd, plt, ticker
 from palimpsest.lazy_import import lazy_import
 
 leakage_tables = lazy_import("palimpsest.density.leakage_tables")
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-ticker = lazy_import("matplotlib.ticker")
 
 FIGURE = Figure(
     __name__,
@@ -24,10 +21,10 @@ FIGURE = Figure(
     chapter="leakage",
     title="Effective epochs and density",
     caption=(
-        "Accuracy and perplexity of leaked strings against the number of times that the model "
-        "was trained on a copy or paraphrase (left), and of all test strings against the "
-        "density of the training strings (right). See whether both trends are alike, and "
-        "whether a paraphrase helps as much as a copy at equal effective epochs."
+        "Accuracy and perplexity of leaked strings against the number of times that the model was "
+        "trained on a copy or paraphrase (left), and of all test strings against the density of "
+        "the training strings (right). See whether both trends are alike, and whether a paraphrase "
+        "helps as much as a copy at equal effective epochs."
     ),
     numbers="2",
     paper=PAPER,
@@ -59,8 +56,7 @@ def effective_epochs(leakage: pd.DataFrame, bins: pd.DataFrame) -> plt.Figure:
     """
     bins = bins[bins["part"] == EXACT].rename(columns={"mean_y": "mean"})
     embeddings = list(bins["embedding"].unique())
-    title = f"Effective epochs and density: {elements.subject(leakage)}"
-    figure = elements.figure_of(4.6, title)
+    figure = elements.figure_of(4.6, "Effective epochs and density", leakage)
     grid = figure.subplots(
         len(OUTCOMES), 1 + len(embeddings), sharex="col", sharey="row", squeeze=False
     )

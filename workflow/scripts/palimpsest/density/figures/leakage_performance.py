@@ -8,11 +8,10 @@ from palimpsest.density.paper import PAPER
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.lazy_import import lazy_import
 
 leakage_tables = lazy_import("palimpsest.density.leakage_tables")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -20,10 +19,10 @@ FIGURE = Figure(
     chapter="leakage",
     title="Performance on leaked strings",
     caption=(
-        "Accuracy of the answer (top) and perplexity (bottom) on leaked strings, placebos "
-        "and strings never leaked, by the number of paraphrases, without an exact copy (left) "
-        "and with one (right). See where the leaked strings part from the other two, which "
-        "are in the same runs and must not differ from each other."
+        "Accuracy of the answer (top) and perplexity (bottom) on leaked strings, placebos and "
+        "strings never leaked, by the number of paraphrases, without an exact copy (left) and with "
+        "one (right). See where the leaked strings part from the other two, which are in the same "
+        "runs and must not differ from each other."
     ),
     numbers="3",
     paper=PAPER,
@@ -40,7 +39,7 @@ def leakage_performance(table: pd.DataFrame) -> plt.Figure:
     """
     rows = leakage_tables.once(table)
     copies = sorted(rows["exact"].unique())
-    figure = elements.figure_of(4.3, f"Performance on leaked strings: {elements.subject(table)}")
+    figure = elements.figure_of(4.3, "Performance on leaked strings", table)
     grid = figure.subplots(len(OUTCOMES), len(copies), sharex=True, sharey="row", squeeze=False)
     for line, (column, label) in zip(grid, OUTCOMES.items(), strict=True):
         found = intervals_over_seeds(rows, ["strings", "exact", "paraphrases"], column).sort_index()

@@ -19,13 +19,8 @@ from palimpsest.density.kinds import (
     UNSEEN,
 )
 from palimpsest.figures import elements
+from palimpsest.figures.libraries import np, pd, plt, ticker
 from palimpsest.figures.style import Look
-from palimpsest.lazy_import import lazy_import
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-ticker = lazy_import("matplotlib.ticker")
 
 STRINGS = {
     LEAKED: Look("leaked", "#8031A7", "o"),

@@ -8,13 +8,10 @@ from palimpsest.density.figures import palette
 from palimpsest.density.paper import PAPER
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import np, pd, plt, ticker
 from palimpsest.lazy_import import lazy_import
 
 kernel_module = lazy_import("palimpsest.density.kernel")
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-ticker = lazy_import("matplotlib.ticker")
 
 FIGURE = Figure(
     __name__,
@@ -22,10 +19,10 @@ FIGURE = Figure(
     chapter="own_texts",
     title="Density and perplexity of a text",
     caption=(
-        "The perplexity of queries against the density of the corpus and against the distance "
-        "to the nearest segments, in bins of equally many queries of similar length; without a "
-        "language model, the distributions of density and distance. See whether perplexity "
-        "falls to the right, where the corpus is dense."
+        "The perplexity of queries against the density of the corpus and against the distance to "
+        "the nearest segments, in bins of equally many queries of similar length; without a "
+        "language model, the distributions of density and distance. See whether perplexity falls "
+        "to the right, where the corpus is dense."
     ),
     numbers="4 and 5",
     paper=PAPER,

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from palimpsest.figures import elements, style
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.information.figures import palette
 from palimpsest.information.trends import GREEK
-from palimpsest.lazy_import import lazy_import
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 MOST_LAYERS = 4  # columns of panels
 MOST_VALUES = 4000  # of a distribution; more look the same
@@ -28,7 +24,7 @@ def figure_of_distributions(
     lines = [(model, name) for model in models for name in palette.interventions_in(rows)]
     layers = {model: layers_of(rows[rows["model"] == model]) for model in models}
     n_columns = max(map(len, layers.values()))
-    figure = elements.figure_of(1.45 * len(lines) + 1.1, f"{title}: {elements.subject(rows)}")
+    figure = elements.figure_of(1.45 * len(lines) + 1.1, title, rows)
     inner = elements.panels_in(figure)
     grid = inner.subplots(len(lines), n_columns, sharey="row", squeeze=False)
     for line, (model, intervention) in zip(grid, lines, strict=True):

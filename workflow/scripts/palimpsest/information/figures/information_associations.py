@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.information import kinds
 from palimpsest.information.figures import palette
 from palimpsest.information.trends import (
@@ -20,12 +21,7 @@ from palimpsest.information.trends import (
     fisher,
     kendall,
 )
-from palimpsest.lazy_import import lazy_import
 from palimpsest.statistics import student
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -33,12 +29,11 @@ FIGURE = Figure(
     chapter="comparison",
     title="What the measures go with",
     caption=(
-        "Correlations of entropy and mutual information with accuracy, with the share of "
-        "memorised strings and with norms of weights, over the models of a seed, as Pearson's "
-        "(left) and as Kendall's (right). See whether the filled points are far from 0 where "
-        "those of exchanged strings are not, and how near they are to the correlation that "
-        "alpha or beta itself has (bars): a measure that only follows it goes with everything "
-        "else that does."
+        "Correlations of entropy and mutual information with accuracy, with the share of memorised "
+        "strings and with norms of weights, over the models of a seed, as Pearson's (left) and as "
+        "Kendall's (right). See whether the filled points are far from 0 where those of exchanged "
+        "strings are not, and how near they are to the correlation that alpha or beta itself has "
+        "(bars): a measure that only follows it goes with everything else that does."
     ),
     tables=(kinds.INFORMATION,),
 )
@@ -71,7 +66,7 @@ def information_associations(table: pd.DataFrame) -> plt.Figure:
     """
     interventions = palette.interventions_in(table)
     height = 2.35 * len(interventions) + 1.3
-    figure = elements.figure_of(height, f"What the measures go with: {elements.subject(table)}")
+    figure = elements.figure_of(height, "What the measures go with", table)
     inner = elements.panels_in(figure)
     grid = inner.subplots(len(interventions), len(ASSOCIATIONS), sharey=True, squeeze=False)
     for line, intervention in zip(grid, interventions, strict=True):

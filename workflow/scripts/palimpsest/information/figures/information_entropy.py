@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from palimpsest.figures import style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.information import kinds
 from palimpsest.information.figures.distributions import figure_of_distributions
 from palimpsest.information.paper import PAPER
-from palimpsest.lazy_import import lazy_import
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -20,8 +17,8 @@ FIGURE = Figure(
     caption=(
         "The distribution of the entropy of neurons, layer by layer (columns), for models that "
         "memorise a shortcut (upper rows: alpha) or strings by heart (lower rows: beta). See "
-        "whether entropy falls with alpha and rises with beta, and whether it does so in the "
-        "last layer more than in the first."
+        "whether entropy falls with alpha and rises with beta, and whether it does so in the last "
+        "layer more than in the first."
     ),
     numbers="8",
     paper=PAPER,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.information import kinds
 from palimpsest.information.figures import palette
 from palimpsest.information.interventions import FRESH, REPEATED
@@ -11,9 +12,6 @@ from palimpsest.information.trends import ENTROPY, INFORMATION
 from palimpsest.lazy_import import lazy_import
 
 epochs = lazy_import("palimpsest.information.epochs")
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -46,9 +44,7 @@ def information_epochs(table: pd.DataFrame) -> plt.Figure:
     """Entropy and mutual information by epoch and layer, from tables `epochs` of one language."""
     rows = palette.shown(table)
     models = list(rows["model"].unique())
-    figure = elements.figure_of(
-        8.2, f"Inside of models that are fine-tuned: {elements.subject(rows)}"
-    )
+    figure = elements.figure_of(8.2, "Inside of models that are fine-tuned", rows)
     grid = figure.subplots(6, len(models), sharex="col", squeeze=False)
     for column, model in zip(grid.T, models, strict=True):
         draw_model(figure, column, rows[rows["model"] == model])

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from palimpsest.figures import style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.information import kinds
 from palimpsest.information.figures.distributions import figure_of_distributions
 from palimpsest.information.paper import PAPER
-from palimpsest.lazy_import import lazy_import
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -18,11 +15,10 @@ FIGURE = Figure(
     chapter="diversity",
     title="Mutual information of pairs of neurons",
     caption=(
-        "The distribution of the mutual information of pairs of neurons, layer by layer "
-        "(columns), for models that memorise a shortcut (upper rows: alpha) or strings by "
-        "heart (lower rows: beta), and that of pairs whose strings are in a random order "
-        "(grey). See whether it rises with alpha and falls with beta, and that the grey "
-        "distributions stay at 0."
+        "The distribution of the mutual information of pairs of neurons, layer by layer (columns), "
+        "for models that memorise a shortcut (upper rows: alpha) or strings by heart (lower rows: "
+        "beta), and that of pairs whose strings are in a random order (grey). See whether it rises "
+        "with alpha and falls with beta, and that the grey distributions stay at 0."
     ),
     numbers="10",
     paper=PAPER,

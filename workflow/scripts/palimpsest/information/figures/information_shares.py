@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.information import kinds
 from palimpsest.information.figures import palette
 from palimpsest.information.kinds import MARKERS, SHUFFLES
@@ -17,11 +18,7 @@ from palimpsest.information.trends import (
     PLACEBOS,
     RUN,
 )
-from palimpsest.lazy_import import lazy_import
 from palimpsest.statistics import student
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -29,11 +26,10 @@ FIGURE = Figure(
     chapter="diversity",
     title="Means by what is memorised",
     caption=(
-        "Means of entropy and mutual information, accuracy, and the share of memorised "
-        "strings, by alpha (left) and beta (right), for models of every depth. See whether the "
-        "trends have the same direction at every depth, and compare them with the step "
-        "between the leftmost points of both columns, where strings have random markers and "
-        "none, and nothing is memorised."
+        "Means of entropy and mutual information, accuracy, and the share of memorised strings, by "
+        "alpha (left) and beta (right), for models of every depth. See whether the trends have the "
+        "same direction at every depth, and compare them with the step between the leftmost points "
+        "of both columns, where strings have random markers and none, and nothing is memorised."
     ),
     numbers="9",
     paper=PAPER,
@@ -66,7 +62,7 @@ def information_shares(table: pd.DataFrame) -> plt.Figure:
     """
     rows = palette.shown(table)
     models, interventions = palette.models_in(rows), palette.interventions_in(rows)
-    figure = elements.figure_of(7.4, f"What memorisation changes: {elements.subject(rows)}")
+    figure = elements.figure_of(7.4, "What memorisation changes", rows)
     grid = figure.subplots(
         len(LABELS), len(interventions), sharex=True, sharey="row", squeeze=False
     )

@@ -7,13 +7,11 @@ full colour with the share.
 from __future__ import annotations
 
 from palimpsest.figures import elements, style
+from palimpsest.figures.libraries import pd
 from palimpsest.information.interventions import percent_marked, percent_shuffled
 from palimpsest.information.kinds import MARKERS, POSITIONS, SHUFFLES
 from palimpsest.information.trends import ENTROPY, INFORMATION
-from palimpsest.lazy_import import lazy_import
 from palimpsest.models.sites import PLACES
-
-pd = lazy_import("pandas")
 
 INTERVENTIONS = {
     MARKERS: style.Look("heuristic memorisation: share alpha of markers are the answer", "#8031A7"),

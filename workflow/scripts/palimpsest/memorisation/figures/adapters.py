@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.memorisation.studies.adapters import KIND
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -16,11 +13,10 @@ FIGURE = Figure(
     chapter="adapters",
     title="Adapters against all weights, at equal test loss",
     caption=(
-        "Left, the loss of each training run on its training strings (filled) and on the "
-        "test strings (open), when it reached the lowest test loss that both models of a "
-        "pair reached; right, the shares of training and of unseen strings that it then "
-        "recollects. Compare the filled marks: at equal test loss, a lower training loss "
-        "is more memorisation."
+        "Left, the loss of each training run on its training strings (filled) and on the test "
+        "strings (open), when it reached the lowest test loss that both models of a pair reached; "
+        "right, the shares of training and of unseen strings that it then recollects. Compare the "
+        "filled marks: at equal test loss, a lower training loss is more memorisation."
     ),
     tables=(KIND,),
 )
@@ -35,7 +31,7 @@ def adapters(study: pd.DataFrame) -> plt.Figure:
     (reference,) = study["reference"].unique()
     models = [reference, *study["model"].unique()]
     study = study.assign(reference_equal_test_loss=study["equal_test_loss"])
-    figure = elements.figure_of(3.4, f"Adapters at equal test loss: {elements.subject(study)}")
+    figure = elements.figure_of(3.4, "Adapters at equal test loss", study)
     inner = elements.panels_in(figure)
     left, right = inner.subplots(1, 2)
     draw_places(left, study, models, "train_loss_distinct", "equal_test_loss", style.INK)
@@ -46,7 +42,7 @@ def adapters(study: pd.DataFrame) -> plt.Figure:
     right.set_ylabel("share of the strings\nthat are recollected")
     right.set_title("recollection", weight="bold")
     elements.share_axis(right)
-    inner.supxlabel("model, when it predicts the test strings as well as the other", fontsize=8)
+    inner.supxlabel("model, when it predicts the test strings as well as the other")
     handles = [
         elements.line_handle("training strings", linestyle="none", marker="o"),
         elements.line_handle("strings never trained on", linestyle="none", marker="o", **OPEN),

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.memorisation.figures.model_size import counted, model_shades
 from palimpsest.memorisation.studies.bits import KIND
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -18,14 +14,13 @@ FIGURE = Figure(
     chapter="bits",
     title="Memorised bits",
     caption=(
-        "Above, the mean bits per string over the epochs, for the training strings "
-        "(solid) and for strings never trained on (dashed), with a darker colour for a "
-        "larger training set; below, the total of the distinct training strings against "
-        "their number, as it is (solid) and minus what as many strings never trained on "
-        "have (dash-dotted), with error bars from the smallest to the largest value of a "
-        "seed. See whether the solid curves rise above 0, which is the language, and "
-        "whether the totals still grow with the number of strings: those of a model that "
-        "has reached its capacity would not."
+        "Above, the mean bits per string over the epochs, for the training strings (solid) and for "
+        "strings never trained on (dashed), with a darker colour for a larger training set; below, "
+        "the total of the distinct training strings against their number, as it is (solid) and "
+        "minus what as many strings never trained on have (dash-dotted), with error bars from the "
+        "smallest to the largest value of a seed. See whether the solid curves rise above 0, which "
+        "is the language, and whether the totals still grow with the number of strings: those of a "
+        "model that has reached its capacity would not."
     ),
     tables=(KIND,),
 )
@@ -43,9 +38,7 @@ def bits(study: pd.DataFrame) -> plt.Figure:
     Source: arXiv 2505.24832, figure 1, for the totals; the placebo is Palimpsest's own.
     """
     models = study.drop_duplicates("model").set_index("model")["parameters"]
-    figure = elements.figure_of(
-        5.6 + 0.14 * (len(models) // 3), f"Memorised bits: {elements.subject(study)}"
-    )
+    figure = elements.figure_of(5.6 + 0.14 * (len(models) // 3), "Memorised bits", study)
     above, below = elements.panels_in(figure).subfigures(2, 1, height_ratios=(1.1, 1))
     draw_epochs(above.subplots(), study)
     optimum = study[study["epoch"] == study["optimal_epoch"]]
@@ -62,7 +55,7 @@ def bits(study: pd.DataFrame) -> plt.Figure:
         draw_totals(axes, rows, columns, list(models.index))
         axes.set_title(title, weight="bold")
         axes.set_ylabel(unit)
-    below.supxlabel("distinct training strings", fontsize=8)
+    below.supxlabel("distinct training strings")
     note = f"{elements.spread_note(study)} {elements.error_note(study)}"
     elements.legend(figure, handles(study, models), note)
     return figure

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import matplotlib, np, pd, plt
 from palimpsest.memorisation.figures.bits import LINEAR
 from palimpsest.memorisation.studies.bits_by_rule import KIND
-
-matplotlib = lazy_import("matplotlib")
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -19,13 +14,13 @@ FIGURE = Figure(
     chapter="bits_by_rule",
     title="Memorised bits by rule",
     caption=(
-        "Above, the mean bits per string over the epochs, summed over the rules of each "
-        "level of the grammar (level 0 is the start symbol), for the training strings "
-        "(solid) and for strings never trained on (dashed); below, the bits of each rule "
-        "after the last epoch, of training strings (filled) and of strings never trained "
-        "on (hollow), with the most that a model can hold of the training strings (bar), "
-        "in one panel per training size. See which filled marks come near their bar while "
-        "the hollow ones stay at 0 or below: these choices are memorised and not predicted."
+        "Above, the mean bits per string over the epochs, summed over the rules of each level of "
+        "the grammar (level 0 is the start symbol), for the training strings (solid) and for "
+        "strings never trained on (dashed); below, the bits of each rule after the last epoch, of "
+        "training strings (filled) and of strings never trained on (hollow), with the most that a "
+        "model can hold of the training strings (bar), in one panel per training size. See which "
+        "filled marks come near their bar while the hollow ones stay at 0 or below: these choices "
+        "are memorised and not predicted."
     ),
     tables=(KIND,),
 )
@@ -48,9 +43,7 @@ def bits_by_rule(study: pd.DataFrame) -> plt.Figure:
     sizes, rules = sorted(study["size"].unique()), ordered(study)
     colours = level_colours(rules)
     height = 0.6 + ROW * len(rules)
-    figure = elements.figure_of(
-        EPOCHS_HEIGHT + height + 1.3, f"Memorised bits by rule: {elements.subject(study)}"
-    )
+    figure = elements.figure_of(EPOCHS_HEIGHT + height + 1.3, "Memorised bits by rule", study)
     heights = (EPOCHS_HEIGHT, height)
     above, below = elements.panels_in(figure).subfigures(2, 1, height_ratios=heights)
     last = study[study["epoch"] == study.groupby(RUN)["epoch"].transform("max")]
@@ -58,14 +51,14 @@ def bits_by_rule(study: pd.DataFrame) -> plt.Figure:
         draw_levels(axes, study[study["size"] == size], colours)
         axes.set_title(f"{size} training strings", weight="bold")
     above.axes[0].set_ylabel("bits per string (symmetric\nlogarithmic scale)")
-    above.supxlabel("epoch", fontsize=8)
+    above.supxlabel("epoch")
     for axes, size in zip(row_of(below, sizes), sizes, strict=True):
         draw_rules(axes, last[last["size"] == size], rules, colours)
         axes.set_title(f"{size} training strings", weight="bold")
     below.axes[0].set_yticks(range(len(rules)), list(rules["label"]), fontsize=6)
     below.axes[0].set_ylim(len(rules) - 0.4, -0.6)
-    below.supylabel("rule (probability)", fontsize=8)
-    below.supxlabel("bits per string, last epoch (symmetric logarithmic scale)", fontsize=8)
+    below.supylabel("rule (probability)")
+    below.supxlabel("bits per string, last epoch (symmetric logarithmic scale)")
     several = len(study[["model", "seed"]].drop_duplicates()) > 1
     also = " Points of rules and error bars: likewise." if several else ""
     elements.legend(figure, handles(colours), elements.spread_note(study) + also)

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.deduplication import KIND
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -18,11 +14,11 @@ FIGURE = Figure(
     chapter="deduplication",
     title="Training without repetitions",
     caption=(
-        "Losses, their spread over the test strings, memorisation, and the band of starts "
-        "for three training sets: as sampled, without repetitions and, if the study has "
-        "one, from the high-entropy language. See whether removing repetitions only moves "
-        "the bars to later epochs or also makes them shorter, and how high the curves are "
-        "at the diamonds, which mark optimal learning."
+        "Losses, their spread over the test strings, memorisation, and the band of starts for "
+        "three training sets: as sampled, without repetitions and, if the study has one, from the "
+        "high-entropy language. See whether removing repetitions only moves the bars to later "
+        "epochs or also makes them shorter, and how high the curves are at the diamonds, which "
+        "mark optimal learning."
     ),
     numbers="5 and 40",
     paper=PAPER,
@@ -58,9 +54,7 @@ def deduplication(study: pd.DataFrame) -> plt.Figure:
     """
     variants = [variant for variant in VARIANTS if (study["variant"] == variant).any()]
     measures = [measure for measure in MEASURES if (study["measure"] == measure).any()]
-    figure = elements.figure_of(
-        5.0, f"Deduplicating the training strings: {elements.subject(study)}"
-    )
+    figure = elements.figure_of(5.0, "Deduplicating the training strings", study)
     upper, lower = figure.subplots(2, 3)
     for axes, column in zip(upper, LOSSES, strict=True):
         draw_loss(axes, study, variants, column)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.memorisation.figures.deduplication import VARIANTS
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.deduplication import KIND
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -19,13 +15,12 @@ FIGURE = Figure(
     chapter="deduplication",
     title="How equally the test strings are learned",
     caption=(
-        "The mean and the standard deviation of the loss over the distinct test strings, "
-        "the same strings in every panel, for each training set; in grey, the same for a "
-        "model that knows the language of the training set and nothing else. See whether "
-        "removing repetitions makes the band at optimal learning as narrow as training on "
-        "the high-entropy language, if the study has one, and how far apart the broken "
-        "grey lines are: that much the strings differ for a model that has learned their "
-        "probabilities."
+        "The mean and the standard deviation of the loss over the distinct test strings, the same "
+        "strings in every panel, for each training set; in grey, the same for a model that knows "
+        "the language of the training set and nothing else. See whether removing repetitions makes "
+        "the band at optimal learning as narrow as training on the high-entropy language, if the "
+        "study has one, and how far apart the broken grey lines are: that much the strings differ "
+        "for a model that has learned their probabilities."
     ),
     numbers="39",
     paper=PAPER,
@@ -48,7 +43,7 @@ def deduplication_spread(study: pd.DataFrame) -> plt.Figure:
     """
     variants = [variant for variant in VARIANTS if (study["variant"] == variant).any()]
     runs = study.drop_duplicates(["model", "seed", "variant", "epoch"])
-    figure = elements.figure_of(3.4, f"Loss of the test strings: {elements.subject(study)}")
+    figure = elements.figure_of(3.4, "Loss of the test strings", study)
     panels = figure.subplots(1, len(variants), sharex=True, sharey=True, squeeze=False)[0]
     for axes, variant in zip(panels, variants, strict=True):
         draw_spread_of_strings(axes, runs[runs["variant"] == variant])
@@ -65,15 +60,10 @@ def deduplication_spread(study: pd.DataFrame) -> plt.Figure:
         elements.line_handle("± one standard deviation over the strings", **PERFECT_SPREAD),
         elements.line_handle("optimal learning", **style.EPOCH_LINE),
     ]
-    runs_in_words = "one run" if len(run_keys(runs)) == 1 else f"{len(run_keys(runs))} runs"
-    elements.legend(
-        figure, handles, f"Means and standard deviations: averaged over {runs_in_words}."
-    )
+    n = len(runs[["model", "seed"]].drop_duplicates())
+    over = "one run" if n == 1 else f"{n} runs"
+    elements.legend(figure, handles, f"Means and standard deviations: averaged over {over}.")
     return figure
-
-
-def run_keys(runs: pd.DataFrame) -> pd.DataFrame:
-    return runs[["model", "seed"]].drop_duplicates()
 
 
 def draw_spread_of_strings(axes: plt.Axes, runs: pd.DataFrame) -> None:
@@ -91,8 +81,5 @@ def draw_spread_of_strings(axes: plt.Axes, runs: pd.DataFrame) -> None:
     axes.plot(mean.index, loss, color=style.INK)
     elements.mark_epoch(axes, optimum)
     found, perfect = np.interp(optimum, mean.index, spread), optimal_spread[0]
-    axes.text(
-        0.98, 0.97, f"standard deviation\nat optimal learning: {found:.3f}\n"
-        f"perfect learner: {perfect:.3f}", transform=axes.transAxes, ha="right", va="top",
-        fontsize=7, bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 1},
-    )  # fmt: skip
+    said = f"standard deviation\nat optimal learning: {found:.3f}\nperfect learner: {perfect:.3f}"
+    elements.write_in_corner(axes, said, 0.98, 0.97)

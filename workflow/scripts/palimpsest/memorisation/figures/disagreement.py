@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.memorisation.figures.targets import (
     EXACT,
     averaged,
@@ -18,21 +18,16 @@ from palimpsest.memorisation.figures.targets import (
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.disagreement import KIND
 
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-
 FIGURE = Figure(
     __name__,
     order=10,
     chapter="disagreement",
     title="The same string under every measure",
     caption=(
-        "The loss of target strings of decreasing frequency (columns) when they are in "
-        "the training data and when they are not, with the threshold and the start of "
-        "memorisation under each measure (rows). Follow the dotted vertical lines down a "
-        "column: the training is the same in every row, so if a line moves, the measures "
-        "disagree."
+        "The loss of target strings of decreasing frequency (columns) when they are in the "
+        "training data and when they are not, with the threshold and the start of memorisation "
+        "under each measure (rows). Follow the dotted vertical lines down a column: the training "
+        "is the same in every row, so if a line moves, the measures disagree."
     ),
     numbers="1, 2, 13 and 15",
     paper=PAPER,
@@ -55,8 +50,7 @@ def disagreement(exact: pd.DataFrame) -> plt.Figure:
     panels_height = 1.35 * len(measures) + 1.2
     strip_height = 0.5 * len(targets(exact)) + 1.3 + 0.05 * len(models) if len(models) > 1 else 0
     figure = elements.figure_of(
-        panels_height + strip_height + 0.2,
-        f"When a string is memorised: {elements.subject(shown)}",
+        panels_height + strip_height + 0.2, "When a string is memorised", shown
     )
     panels = elements.panels_in(figure)
     if strip_height:
@@ -79,7 +73,7 @@ def draw_panels(figure: plt.Figure, shown: pd.DataFrame, measures: list[str]) ->
         axes.set_title(target_title(shown[shown["role"] == role]))
     for axes in grid[-1]:
         axes.set_xlabel("epoch")
-    figure.supylabel("loss (nats per token, logarithmic scale)", fontsize=8)
+    figure.supylabel("loss (nats per token, logarithmic scale)")
     losses = shown.loc[shown["measure"].isin(measures), ["loss", "loss_without", "optimal_loss"]]
     thresholds = shown.loc[shown["measure"].isin(measures), ["threshold", "optimal_loss"]]
     elements.scale_losses(grid[0, 0], losses, floor=0.5 * thresholds.min().min())
@@ -110,10 +104,7 @@ def draw_losses(axes: plt.Axes, target: pd.DataFrame, measure: str) -> None:
         )  # fmt: skip
     start = mean["start"].iloc[0] if len(mean) else np.nan
     elements.mark_epoch(axes, start)
-    axes.text(
-        0.97, 0.95, start_in_words(start), transform=axes.transAxes, ha="right", va="top",
-        fontsize=7, bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 1},
-    )  # fmt: skip
+    elements.write_in_corner(axes, start_in_words(start), 0.97, 0.95)
 
 
 def start_in_words(start: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.memorisation.figures.targets import (
     EXACT,
     averaged,
@@ -16,20 +16,17 @@ from palimpsest.memorisation.figures.targets import (
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.disagreement import KIND
 
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-
 FIGURE = Figure(
     __name__,
     order=30,
     chapter="disagreement",
     title="Scores as arrows",
     caption=(
-        "The loss of each target string when it is in the training data and when it is "
-        "not; an arrow goes from each measure's threshold at the last epoch down to the "
-        "loss. See how the contextual arrow, which is never longer, compares with the "
-        "counterfactual arrow, and how much of the arrow of recollection is above both "
-        "thresholds: that much the model also learns from other strings."
+        "The loss of each target string when it is in the training data and when it is not; an "
+        "arrow goes from each measure's threshold at the last epoch down to the loss. See how the "
+        "contextual arrow, which is never longer, compares with the counterfactual arrow, and how "
+        "much of the arrow of recollection is above both thresholds: that much the model also "
+        "learns from other strings."
     ),
     numbers="17",
     paper=PAPER,
@@ -55,7 +52,7 @@ def disagreement_arrows(exact: pd.DataFrame) -> plt.Figure:
     shown = averaged(first_model(exact))
     measures = [m for m in MEASURES if len(rows_of(shown, m, EXACT[m]))]
     last = shown[shown["epoch"] == shown["epoch"].max()]
-    figure = elements.figure_of(4.0, f"Scores as arrows: {elements.subject(shown)}")
+    figure = elements.figure_of(4.0, "Scores as arrows", shown)
     roles = targets(shown)
     panels = figure.subplots(1, len(roles), sharex=True, sharey=True, squeeze=False)[0]
     for axes, role in zip(panels, roles, strict=True):
@@ -108,11 +105,10 @@ def draw_measure(axes: plt.Axes, rows: pd.DataFrame, measure: str, place: int) -
             arrowprops={"arrowstyle": "->", "color": colour, "linewidth": 1.2, "shrinkA": 0,
                         "shrinkB": 0, "mutation_scale": 7},
         )  # fmt: skip
-    axes.text(
-        0.98, 0.98 - 0.065 * place, f"{style.MEASURES[measure].label} {last['score']:.2f}",
-        transform=axes.transAxes, ha="right", va="top", fontsize=7, color=style.darkened(colour),
-        bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.5},
-    )  # fmt: skip
+    score = f"{style.MEASURES[measure].label} {last['score']:.2f}"
+    elements.write_in_corner(
+        axes, score, 0.98, 0.98 - 0.065 * place, pad=0.5, color=style.darkened(colour)
+    )
 
 
 def arrow_at(last_epoch: int, place: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.memorisation.figures.disagreement import RETRAINED
 from palimpsest.memorisation.figures.targets import (
     averaged,
@@ -18,20 +18,16 @@ from palimpsest.memorisation.figures.targets import (
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.disagreement import KIND
 
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-
 FIGURE = Figure(
     __name__,
     order=20,
     chapter="disagreement",
     title="How much the same string is memorised",
     caption=(
-        "The counterfactual and the contextual score of each target string over the "
-        "epochs, from retraining without the string (solid) and from unseen strings of the "
-        "same frequency (dashed). See whether the contextual curve stays at or below the "
-        "counterfactual curve, as Lemma 1 says, and how close the cheap dashed curves are "
-        "to the exact solid curves."
+        "The counterfactual and the contextual score of each target string over the epochs, from "
+        "retraining without the string (solid) and from unseen strings of the same frequency "
+        "(dashed). See whether the contextual curve stays at or below the counterfactual curve, as "
+        "Lemma 1 says, and how close the cheap dashed curves are to the exact solid curves."
     ),
     numbers="14 and 16",
     paper=PAPER,
@@ -50,7 +46,7 @@ def disagreement_scores(exact: pd.DataFrame) -> plt.Figure:
     Source: section 3.2 and appendix F, figures 14 and 16.
     """
     shown = first_model(exact)
-    figure = elements.figure_of(2.9, f"How much a string is memorised: {elements.subject(shown)}")
+    figure = elements.figure_of(2.9, "How much a string is memorised", shown)
     roles = targets(shown)
     grid = figure.subplots(1, len(roles), sharex=True, sharey=True, squeeze=False)[0]
     measures = [m for m in RETRAINED if (shown["measure"] == m).any()]

@@ -5,13 +5,8 @@ from __future__ import annotations
 from palimpsest.figures import copies, elements, style
 from palimpsest.figures.copies import MARKER, copies_class, copies_handles, filled
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt, ticker
 from palimpsest.memorisation.studies.exact import KIND
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-ticker = lazy_import("matplotlib.ticker")
 
 FIGURE = Figure(
     __name__,
@@ -19,12 +14,12 @@ FIGURE = Figure(
     chapter="exact",
     title="Approximations compared with exact retraining",
     caption=(
-        "For every training string, the threshold and the start of memorisation by "
-        "retraining the model without that string (horizontal axis) and by the "
-        "approximation without retraining (vertical axis). See how near the markers are "
-        "to the diagonal, where the approximation is exact (above it, a string counts as "
-        "memorised too easily, for thresholds, or too late, for starts), and how near the "
-        "crosses are, if there are any: retraining once more with other initial weights."
+        "For every training string, the threshold and the start of memorisation by retraining the "
+        "model without that string (horizontal axis) and by the approximation without retraining "
+        "(vertical axis). See how near the markers are to the diagonal, where the approximation is "
+        "exact (above it, a string counts as memorised too easily, for thresholds, or too late, "
+        "for starts), and how near the crosses are, if there are any: retraining once more with "
+        "other initial weights."
     ),
     tables=(KIND,),
 )
@@ -54,9 +49,7 @@ def exact(study: pd.DataFrame) -> plt.Figure:
     ceiling, study = study[is_ceiling], study[~is_ceiling]
     measures = style.measures_in(study["measure"])
     models = list(study["model"].unique())
-    figure = elements.figure_of(
-        6.7, f"What retraining without each string shows: {elements.subject(study)}"
-    )
+    figure = elements.figure_of(6.7, "What retraining without each string shows", study)
     rows = figure.subfigures(len(QUANTITIES), 1)
     for row, (quantity, unit) in zip(rows, QUANTITIES.items(), strict=True):
         shown = study[study["quantity"] == quantity]
@@ -71,8 +64,8 @@ def exact(study: pd.DataFrame) -> plt.Figure:
                 draw_points(axes, strings, best, measure)
             name_panel(axes, strings, best, measure)
             axes.set_box_aspect(1)
-        row.supxlabel(f"exact {quantity} ({unit})", fontsize=8)
-        row.supylabel(f"approximate {quantity} ({unit})", fontsize=8)
+        row.supxlabel(f"exact {quantity} ({unit})")
+        row.supylabel(f"approximate {quantity} ({unit})")
     handles = [
         *copies_handles(study["count"]),
         elements.line_handle("approximate = exact", GREY, **IDENTITY),

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.memorisation.studies.extraction import KIND
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -16,13 +13,12 @@ FIGURE = Figure(
     chapter="extraction",
     title="Extraction within k samples",
     caption=(
-        "The probability that a string is among k samples, mean over the training strings "
-        "(solid) and over strings never trained on (dashed), under each model (black), "
-        "under the language (grey) and, where strings were left out one by one, under the "
-        "model trained without the string (dotted); bands are from the smallest to the "
-        "largest value of a seed. See how far the solid black curve is above the solid "
-        "grey one, and compare this with the dashed pair: only the training strings can "
-        "have been memorised."
+        "The probability that a string is among k samples, mean over the training strings (solid) "
+        "and over strings never trained on (dashed), under each model (black), under the language "
+        "(grey) and, where strings were left out one by one, under the model trained without the "
+        "string (dotted); bands are from the smallest to the largest value of a seed. See how far "
+        "the solid black curve is above the solid grey one, and compare this with the dashed pair: "
+        "only the training strings can have been memorised."
     ),
     tables=(KIND,),
 )
@@ -49,20 +45,20 @@ def extraction(study: pd.DataFrame) -> plt.Figure:
     Source: arXiv 2410.19482; the comparison with the language is Palimpsest's own.
     """
     models = list(study["model"].unique())
-    figure = elements.figure_of(
-        2.0 * len(models) + 1.3, f"Extraction within k samples: {elements.subject(study)}"
-    )
+    figure = elements.figure_of(2.0 * len(models) + 1.3, "Extraction within k samples", study)
     inner = elements.panels_in(figure)
     grid = inner.subplots(len(models), len(MOMENTS), sharex=True, sharey=True, squeeze=False)
     for row, model in zip(grid, models, strict=True):
         for axes, (moment, name) in zip(row, MOMENTS.items(), strict=True):
             runs = study[(study["model"] == model) & (study["moment"] == moment)]
             draw_curves(axes, runs)
-            axes.set_title(f"{model}\n{name} (epoch {epochs_in_words(runs)})", weight="bold")
+            axes.set_title(
+                f"{model}\n{name} (epoch {elements.range_in_words(runs['epoch'])})", weight="bold"
+            )
     grid[0, 0].set_xscale("log")
     elements.share_axis(grid[0, 0])
-    inner.supxlabel("samples k of whole strings (logarithmic scale)", fontsize=8)
-    inner.supylabel("probability within k samples (0 to 1)", fontsize=8)
+    inner.supxlabel("samples k of whole strings (logarithmic scale)")
+    inner.supylabel("probability within k samples (0 to 1)")
     shown = set(zip(study["group"], study["source"], strict=True))
     handles = [
         elements.line_handle(label, colour, linestyle=style.LINES[line])
@@ -79,11 +75,6 @@ def draw_curves(axes: plt.Axes, runs: pd.DataFrame) -> None:
         if len(rows):
             curve = elements.spread(rows, "samples", "probability")
             elements.draw_spread(axes, curve, colour, linestyle=style.LINES[line])
-
-
-def epochs_in_words(runs: pd.DataFrame) -> str:
-    low, high = runs["epoch"].min(), runs["epoch"].max()
-    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def seeds_note(study: pd.DataFrame) -> str:

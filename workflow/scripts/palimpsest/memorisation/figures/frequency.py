@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.frequency import KIND
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -17,10 +14,10 @@ FIGURE = Figure(
     chapter="frequency",
     title="Frequent and infrequent strings",
     caption=(
-        "Training loss and memorisation of the most frequent (solid) and the least "
-        "frequent (dashed) distinct training strings under each measure. See in which "
-        "panels the solid and the dashed curves separate before the dotted lines: under "
-        "these measures, frequency decides what is memorised."
+        "Training loss and memorisation of the most frequent (solid) and the least frequent "
+        "(dashed) distinct training strings under each measure. See in which panels the solid and "
+        "the dashed curves separate before the dotted lines: under these measures, frequency "
+        "decides what is memorised."
     ),
     numbers="4, 21 and 22",
     paper=PAPER,
@@ -39,9 +36,7 @@ def frequency(study: pd.DataFrame) -> plt.Figure:
     """
     measures = style.measures_in(study["measure"])
     rows = -(-(1 + len(measures)) // COLUMNS)
-    figure = elements.figure_of(
-        2.05 * rows + 0.9, f"Frequent and infrequent strings: {elements.subject(study)}"
-    )
+    figure = elements.figure_of(2.05 * rows + 0.9, "Frequent and infrequent strings", study)
     panels = figure.subplots(rows, COLUMNS, sharex=True, squeeze=False).ravel()
     draw_losses(panels[0], study)
     for axes, measure in zip(panels[1:], measures, strict=False):
@@ -99,7 +94,4 @@ def legend_handles(study: pd.DataFrame) -> list:
 
 def counted(study: pd.DataFrame, group: str) -> str:
     n_strings = study.loc[study["group"] == group, "n_strings"]
-    if n_strings.empty:
-        return "none"
-    low, high = n_strings.min(), n_strings.max()
-    return f"{low}" if low == high else f"{low} to {high}"
+    return "none" if n_strings.empty else elements.range_in_words(n_strings)

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import matplotlib, np, pd, plt
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.model_size import KIND
-
-matplotlib = lazy_import("matplotlib")
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -19,10 +14,9 @@ FIGURE = Figure(
     chapter="model_size",
     title="Larger models of a family",
     caption=(
-        "Test loss and weighted contextual memorisation along the epochs for the models "
-        "of each family; larger models are darker. Compare the diamonds, which mark "
-        "optimal learning: further left is better learning, further down is less "
-        "memorisation."
+        "Test loss and weighted contextual memorisation along the epochs for the models of each "
+        "family; larger models are darker. Compare the diamonds, which mark optimal learning: "
+        "further left is better learning, further down is less memorisation."
     ),
     numbers="31 to 38",
     paper=PAPER,
@@ -47,7 +41,7 @@ def model_size(study: pd.DataFrame) -> plt.Figure:
     families = list(rows["family"].unique())
     columns = min(FAMILY_COLUMNS, len(families))
     lines = -(-len(families) // columns)
-    figure = elements.figure_of(2.9 * lines + 0.9, f"Larger models: {elements.subject(rows)}")
+    figure = elements.figure_of(2.9 * lines + 0.9, "Larger models", rows)
     inner = elements.panels_in(figure)
     panels = inner.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
     for axes, family in zip(panels, families, strict=False):
@@ -57,8 +51,8 @@ def model_size(study: pd.DataFrame) -> plt.Figure:
         axes.remove()
     limit_to_memorised(panels[0], rows)
     measure = style.MEASURES[rows["measure"].iloc[0]].label
-    inner.supxlabel(elements.TEST_LOSS, fontsize=8)
-    inner.supylabel(f"weighted {measure} memorisation (0 to 1)", fontsize=8)
+    inner.supxlabel(elements.TEST_LOSS)
+    inner.supylabel(f"weighted {measure} memorisation (0 to 1)")
     elements.legend(figure, path_handles(), elements.error_note(rows).replace("Points", "Curves"))
     return figure
 
@@ -86,19 +80,12 @@ def draw_family(axes: plt.Axes, rows: pd.DataFrame) -> None:
         path = runs.groupby("epoch")[["test_loss", "weighted"]].mean()
         axes.plot(path["test_loss"], path["weighted"], color=shade, label=counted(parameters))
         axes.plot(*path.iloc[-1], marker="s", markersize=3.5, color=shade)
-        draw_optimum(axes, runs[runs["epoch"] == runs["optimal_epoch"]], shade)
+        optimum = runs[runs["epoch"] == runs["optimal_epoch"]]
+        look = {"color": shade, "marker": "D", "markeredgecolor": "white", "markeredgewidth": 0.6}
+        elements.draw_runs(axes, optimum["test_loss"], optimum["weighted"], elinewidth=0.8, **look)
     axes.xaxis.set_tick_params(labelbottom=True)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, title="parameters",
                 handlelength=1.2, columnspacing=0.8)  # fmt: skip
-
-
-def draw_optimum(axes: plt.Axes, optimum: pd.DataFrame, shade) -> None:
-    x, x_reach = elements.whiskers(optimum["test_loss"])
-    y, y_reach = elements.whiskers(optimum["weighted"])
-    axes.errorbar(
-        x, y, xerr=x_reach, yerr=y_reach, marker="D", color=shade, markeredgecolor="white",
-        markeredgewidth=0.6, elinewidth=0.8, zorder=3,
-    )  # fmt: skip
 
 
 def model_shades(n: int, measure: str) -> list:
@@ -120,9 +107,8 @@ def counted(parameters: int) -> str:
 
 def path_handles() -> list:
     return [
-        elements.line_handle("optimal learning", linestyle="none", marker="D",
-                             markeredgecolor="white"),
-        elements.line_handle("last epoch", linestyle="none", marker="s", markersize=3.5),
+        elements.marker_handle("optimal learning", style.INK, "D", size=5, markeredgecolor="white"),
+        elements.marker_handle("last epoch", style.INK, "s", size=3.5),
         elements.line_handle("path from the first epoch to the last"),
         elements.bayes_handle(),
-    ]  # fmt: skip
+    ]

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from palimpsest.figures import elements
-from palimpsest.lazy_import import lazy_import
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
+from palimpsest.figures.libraries import np, pd, plt
 
 # The exact evidence of every measure that has a row of panels.
 EXACT = {

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.tradeoff import KIND
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -17,11 +14,11 @@ FIGURE = Figure(
     chapter="tradeoff",
     title="Memorisation against learning",
     caption=(
-        "Above, the share of the training strings that is memorised, the losses and the "
-        "bands of starts over the epochs; below, the test loss and the memorisation of "
-        "each model at its epoch of optimal learning. See how many strings never trained "
-        "on are below the same threshold at that epoch (thin dashed curves): the report's "
-        "table of placebos compares training strings with them, like with like."
+        "Above, the share of the training strings that is memorised, the losses and the bands of "
+        "starts over the epochs; below, the test loss and the memorisation of each model at its "
+        "epoch of optimal learning. See how many strings never trained on are below the same "
+        "threshold at that epoch (thin dashed curves): the report's table of placebos compares "
+        "training strings with them, like with like."
     ),
     numbers="3, 18 to 20 and 23 to 30",
     paper=PAPER,
@@ -41,8 +38,7 @@ def tradeoff(study: pd.DataFrame) -> plt.Figure:
     measures = style.measures_in(study["measure"])
     models = list(study["model"].unique())
     figure = elements.figure_of(
-        UPPER_HEIGHT + LOWER_HEIGHT + 0.055 * len(models),
-        f"Memorising while learning: {elements.subject(study)}",
+        UPPER_HEIGHT + LOWER_HEIGHT + 0.055 * len(models), "Memorising while learning", study
     )
     upper, lower = figure.subfigures(
         2, 1, height_ratios=[UPPER_HEIGHT, LOWER_HEIGHT + 0.055 * len(models)]
@@ -143,19 +139,18 @@ def draw_optima(
         look = style.MEASURES[measure]
         axes.axvline(study["optimal_test_loss"].mean(), **style.BAYES_LINE)
         for model, runs in optimum[optimum["measure"] == measure].groupby("model", sort=False):
-            draw_point(axes, runs, **elements.model_marker(model, models, look.colour))
+            marker = elements.model_marker(model, models, look.colour)
+            elements.draw_runs(
+                axes,
+                runs["test_loss"],
+                runs["weighted"],
+                linestyle="none",
+                ecolor=look.colour,
+                **marker,
+            )
         elements.name_panel(axes, measure)
         elements.share_axis(axes)
     panels[0].margins(x=0.15)
     panels[0].set_ylabel("weighted memorisation\nat optimal learning (0 to 1)")
-    inner.supxlabel(f"{elements.TEST_LOSS} at optimal learning; grey: Bayes-optimal", fontsize=8)
+    inner.supxlabel(f"{elements.TEST_LOSS} at optimal learning; grey: Bayes-optimal")
     elements.legend(figure, elements.model_handles(models), elements.error_note(study))
-
-
-def draw_point(axes: plt.Axes, runs: pd.DataFrame, **look) -> None:
-    x, x_reach = elements.whiskers(runs["test_loss"])
-    y, y_reach = elements.whiskers(runs["weighted"])
-    axes.errorbar(
-        x, y, xerr=x_reach, yerr=y_reach, linestyle="none", elinewidth=0.7,
-        ecolor=look["markeredgecolor"], zorder=3, **look,
-    )  # fmt: skip

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.training_size import KIND
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -18,10 +14,10 @@ FIGURE = Figure(
     chapter="training_size",
     title="More training data",
     caption=(
-        "Test loss and memorisation at the epoch of optimal learning for training sets of "
-        "growing size (growing markers), a panel per measure. Follow the line towards the "
-        "larger markers: further left is better learning; whether the line also rises or "
-        "falls depends on the measure."
+        "Test loss and memorisation at the epoch of optimal learning for training sets of growing "
+        "size (growing markers), a panel per measure. Follow the line towards the larger markers: "
+        "further left is better learning; whether the line also rises or falls depends on the "
+        "measure."
     ),
     numbers="6",
     paper=PAPER,
@@ -43,8 +39,7 @@ def training_size(study: pd.DataFrame) -> plt.Figure:
     models = list(study["model"].unique())
     shares = [column for column in SHARES if study[column].notna().any()]
     figure = elements.figure_of(
-        1.95 * len(shares) + 1.4 + 0.14 * (len(models) // 3),
-        f"Learning from more data: {elements.subject(study)}",
+        1.95 * len(shares) + 1.4 + 0.14 * (len(models) // 3), "Learning from more data", study
     )
     inner = elements.panels_in(figure)
     grid = inner.subplots(len(shares), len(measures), sharex=True, sharey=True, squeeze=False)
@@ -57,7 +52,7 @@ def training_size(study: pd.DataFrame) -> plt.Figure:
     elements.share_axis(grid[0, 0])
     grid[0, 0].set_ylim(-0.1, 1.16)  # room for the sizes above their points
     grid[0, 0].margins(x=0.2)
-    inner.supxlabel(f"{elements.TEST_LOSS} at optimal learning; grey: Bayes-optimal", fontsize=8)
+    inner.supxlabel(f"{elements.TEST_LOSS} at optimal learning; grey: Bayes-optimal")
     handles = [*size_handles(study), *elements.model_handles(models)]
     elements.legend(figure, handles, elements.error_note(study))
     return figure
@@ -70,17 +65,12 @@ def draw_sizes(
     axes.axvline(rows["optimal_test_loss"].mean(), **style.BAYES_LINE)
     for model in models:
         look = elements.model_marker(model, models, colour)
-        points = [
-            (size, elements.whiskers(runs["test_loss"]), elements.whiskers(runs[column]))
-            for size, runs in rows[rows["model"] == model].dropna(subset=[column]).groupby("size")
-        ]
-        axes.plot([x for _, (x, _), _ in points], [y for _, _, (y, _) in points], color=colour,
-                  linewidth=0.8, alpha=0.7)  # fmt: skip
-        for size, (x, x_reach), (y, y_reach) in points:
-            axes.errorbar(
-                x, y, xerr=x_reach, yerr=y_reach, ecolor=colour, elinewidth=0.7, zorder=3,
-                **{**look, "markersize": marker_size(size, rows["size"])},
-            )  # fmt: skip
+        by_size = rows[rows["model"] == model].dropna(subset=[column]).groupby("size")
+        path = by_size[["test_loss", column]].mean()
+        axes.plot(path["test_loss"], path[column], color=colour, linewidth=0.8, alpha=0.7)
+        for size, runs in by_size:
+            look["markersize"] = marker_size(size, rows["size"])
+            x, y = elements.draw_runs(axes, runs["test_loss"], runs[column], ecolor=colour, **look)
             # Only the ends of the line have labels; other sizes may be too close to them.
             ends = {rows["size"].min(): 6, rows["size"].max(): -13}
             if len(models) == 1 and size in ends:
@@ -97,9 +87,8 @@ def marker_size(size: int, sizes: pd.Series) -> float:
 
 def size_handles(study: pd.DataFrame) -> list:
     return [
-        elements.line_handle(
-            f"{size} training strings", "0.3", linestyle="none", marker="o",
-            markersize=marker_size(size, study["size"]),
+        elements.marker_handle(
+            f"{size} training strings", "0.3", size=marker_size(size, study["size"])
         )
         for size in sorted(study["size"].unique())
-    ]  # fmt: skip
+    ]

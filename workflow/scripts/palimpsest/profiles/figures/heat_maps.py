@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from palimpsest.figures import elements, style
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import collections, colors, matplotlib, np, pd, plt
 from palimpsest.tables.user_values import NUMBER, written_moment
-
-collections = lazy_import("matplotlib.collections")
-colors = lazy_import("matplotlib.colors")
-matplotlib = lazy_import("matplotlib")
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 MAP = "PuOr_r"
 NOT_SIGNIFICANT = "0.93"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from palimpsest.figures import elements, style
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.lazy_import import lazy_import
 from palimpsest.profiles.kinds import DIFFERENCE, DIFFERENCE_IN_DIFFERENCES
 
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 summaries = lazy_import("palimpsest.profiles.summaries")
 
 # No measure and no set-up has these colours.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.profiles import kinds
 from palimpsest.profiles.figures import palette
 from palimpsest.profiles.figures.heat_maps import cell_handles, draw_cells, largest
@@ -12,20 +12,16 @@ from palimpsest.profiles.kinds import DIFFERENCE_IN_DIFFERENCES
 from palimpsest.profiles.paper import PAPER
 from palimpsest.tables.user_values import NUMBER
 
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-
 FIGURE = Figure(
     __name__,
     order=100,
     chapter="profiles",
     title="The profile of a panel",
     caption=(
-        "The effect of training on each cohort (row) at every time (column) of a panel that "
-        "the configuration names, coloured where the simultaneous 95 % band excludes 0 "
-        "(left), and "
-        "its average by time since the treatment (right). See how long the effect lasts, and "
-        "that nothing is coloured to the left of the staircase."
+        "The effect of training on each cohort (row) at every time (column) of a panel that the "
+        "configuration names, coloured where the simultaneous 95 % band excludes 0 (left), and its "
+        "average by time since the treatment (right). See how long the effect lasts, and that "
+        "nothing is coloured to the left of the staircase."
     ),
     numbers="1 and 4",
     paper=PAPER,

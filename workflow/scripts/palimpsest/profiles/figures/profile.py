@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.lazy_import import lazy_import
 from palimpsest.profiles import kinds
 from palimpsest.profiles.figures import palette
 from palimpsest.profiles.figures.heat_maps import cell_handles, draw_cells, largest
 from palimpsest.profiles.paper import PAPER
 
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 summaries = lazy_import("palimpsest.profiles.summaries")
 
 FIGURE = Figure(
@@ -20,11 +19,10 @@ FIGURE = Figure(
     chapter="profiles",
     title="Memorisation profiles",
     caption=(
-        "The effect of training on each macro-batch (row) on the log-likelihood of its strings "
-        "at every checkpoint (column), mean over the runs of all seeds; a cell is coloured "
-        "only if its simultaneous 95 % band excludes 0. See how far to the right of the "
-        "staircase a "
-        "row stays coloured, and that nothing to the left of it is."
+        "The effect of training on each macro-batch (row) on the log-likelihood of its strings at "
+        "every checkpoint (column), mean over the runs of all seeds; a cell is coloured only if "
+        "its simultaneous 95 % band excludes 0. See how far to the right of the staircase a row "
+        "stays coloured, and that nothing to the left of it is."
     ),
     numbers="2",
     paper=PAPER,

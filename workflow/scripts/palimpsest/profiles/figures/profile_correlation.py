@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.profiles import kinds
 from palimpsest.profiles.figures import palette
 from palimpsest.profiles.kinds import AFTER, BEFORE, LOG_LIKELIHOOD
 from palimpsest.profiles.paper import PAPER
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -20,10 +16,10 @@ FIGURE = Figure(
     chapter="profiles",
     title="Profiles of small and large models",
     caption=(
-        "Pearson correlation of the profiles of two models over the cells after (left) and "
-        "before (right) the treatment: mean over the seeds, with the smallest and the largest "
-        "seed. See whether the left numbers are above the right ones: before the treatment "
-        "nothing is memorised, and only the errors on common strings are correlated."
+        "Pearson correlation of the profiles of two models over the cells after (left) and before "
+        "(right) the treatment: mean over the seeds, with the smallest and the largest seed. See "
+        "whether the left numbers are above the right ones: before the treatment nothing is "
+        "memorised, and only the errors on common strings are correlated."
     ),
     numbers="6",
     paper=PAPER,
@@ -40,8 +36,9 @@ def profile_correlation(table: pd.DataFrame) -> plt.Figure:
     """
     rows = table[table["outcome"] == LOG_LIKELIHOOD]
     models = list(rows["model"].unique())
-    title = f"Correlation of profiles: {palette.subject(table)}"
-    figure = elements.figure_of(0.55 * len(models) + 1.5, title)
+    figure = elements.figure_of(
+        0.55 * len(models) + 1.5, f"Correlation of profiles: {palette.subject(table)}"
+    )
     panels = figure.subplots(1, 2, sharey=True)
     for axes, (cells, title) in zip(panels, TITLES.items(), strict=True):
         draw_matrix(axes, rows[rows["cells"] == cells], models)

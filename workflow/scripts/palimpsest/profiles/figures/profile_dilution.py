@@ -5,6 +5,7 @@ from __future__ import annotations
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import np, pd, plt, ticker
 from palimpsest.lazy_import import lazy_import
 from palimpsest.profiles import kinds
 from palimpsest.profiles.factorial import EARLY, LATE
@@ -12,10 +13,6 @@ from palimpsest.profiles.figures import palette
 from palimpsest.profiles.kinds import DIFFERENCE, LOG_LIKELIHOOD, PLACEBO, SPECIFIC, TRAINED
 
 dilution_effects = lazy_import("palimpsest.profiles.dilution_effects")
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-ticker = lazy_import("matplotlib.ticker")
 
 FIGURE = Figure(
     __name__,
@@ -24,11 +21,11 @@ FIGURE = Figure(
     title="Dilution and order",
     caption=(
         "The specific effect of training on strings at the end of training, by training again "
-        "without them, for every number of copies, position and size of the stream (left), "
-        "and the contrasts of this factorial, also from one run alone and for strings that "
-        "are never trained on (right), with 95 % intervals over the seeds. See whether the "
-        "lines fall to the right (dilution), whether late strings are above early ones "
-        "(order), and whether the placebos are at 0."
+        "without them, for every number of copies, position and size of the stream (left), and the "
+        "contrasts of this factorial, also from one run alone and for strings that are never "
+        "trained on (right), with 95 % intervals over the seeds. See whether the lines fall to the "
+        "right (dilution), whether late strings are above early ones (order), and whether the "
+        "placebos are at 0."
     ),
     tables=(kinds.DILUTION, kinds.DILUTION_EFFECTS),
 )

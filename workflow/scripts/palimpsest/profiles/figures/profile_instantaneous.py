@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.lazy_import import lazy_import
 from palimpsest.profiles import kinds
 from palimpsest.profiles.figures import palette
 from palimpsest.profiles.paper import PAPER
 
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 summaries = lazy_import("palimpsest.profiles.summaries")
 
 FIGURE = Figure(
@@ -19,9 +18,8 @@ FIGURE = Figure(
     chapter="profiles",
     title="Just after training on a string",
     caption=(
-        "The effect of training on each macro-batch just after it, with simultaneous 95 % "
-        "bands over the strings of all seeds (top), and the learning rate of its steps "
-        "(bottom). See "
+        "The effect of training on each macro-batch just after it, with simultaneous 95 % bands "
+        "over the strings of all seeds (top), and the learning rate of its steps (bottom). See "
         "whether the curves rise and fall with the learning rate, and whether those of larger "
         "models are higher."
     ),

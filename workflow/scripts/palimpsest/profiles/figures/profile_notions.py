@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.profiles import kinds
 from palimpsest.profiles.figures import palette
 from palimpsest.profiles.kinds import (
@@ -15,10 +15,6 @@ from palimpsest.profiles.kinds import (
     INFLUENCE,
 )
 
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-
 FIGURE = Figure(
     __name__,
     order=80,
@@ -27,8 +23,8 @@ FIGURE = Figure(
     caption=(
         "Five notions of memorisation at the end of training (panels), each beyond the same of "
         "strings that are never trained on, against the specific effect of each macro-batch by "
-        "training again. See which points follow the dashed line, on which estimate and truth "
-        "are equal, and which do not even rise with the truth."
+        "training again. See which points follow the dashed line, on which estimate and truth are "
+        "equal, and which do not even rise with the truth."
     ),
     tables=(kinds.NOTIONS,),
 )
@@ -62,7 +58,7 @@ def profile_notions(table: pd.DataFrame) -> plt.Figure:
         axes.tick_params(labelleft=False)
     row[0].set_ylabel("estimate minus that of\nunseen strings (nats)")
     row[-1].set_ylabel("share of strings, minus\nthat of unseen strings")
-    inner.supxlabel("specific effect, by training again without the macro-batch (nats)", fontsize=8)
+    inner.supxlabel("specific effect, by training again without the macro-batch (nats)")
     n = table["seed"].nunique()
     note = (
         f"A point is a macro-batch; {elements.counted(n, 'run')} of each model, each with strings "

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.lazy_import import lazy_import
 from palimpsest.profiles import kinds
 from palimpsest.profiles.figures import palette
 from palimpsest.profiles.paper import PAPER
 
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 summaries = lazy_import("palimpsest.profiles.summaries")
 
 FIGURE = Figure(
@@ -19,9 +18,9 @@ FIGURE = Figure(
     chapter="profiles",
     title="Memorisation paths",
     caption=(
-        "The effect of training on each macro-batch over time, from just before its treatment "
-        "(one line for each macro-batch, later ones darker), mean over the runs of all seeds. "
-        "See how far a line jumps when its strings are trained on, and how fast it falls back."
+        "The effect of training on each macro-batch over time, from just before its treatment (one "
+        "line for each macro-batch, later ones darker), mean over the runs of all seeds. See how "
+        "far a line jumps when its strings are trained on, and how fast it falls back."
     ),
     numbers="1",
     paper=PAPER,

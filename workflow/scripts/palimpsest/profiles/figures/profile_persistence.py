@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.profiles import kinds
 from palimpsest.profiles.figures import palette
 from palimpsest.profiles.kinds import LOG_LIKELIHOOD, PLACEBO, TRAINED
 from palimpsest.profiles.paper import PAPER
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -19,10 +16,9 @@ FIGURE = Figure(
     chapter="profiles",
     title="How long memorisation lasts",
     caption=(
-        "The effect of training, averaged over macro-batches at equal times since their "
-        "treatment, with simultaneous 95 % bands (left), and the same for strings that are "
-        "never trained on (right). See where a band no longer excludes 0, and whether the "
-        "curves fall to a plateau."
+        "The effect of training, averaged over macro-batches at equal times since their treatment, "
+        "with simultaneous 95 % bands (left), and the same for strings that are never trained on "
+        "(right). See where a band no longer excludes 0, and whether the curves fall to a plateau."
     ),
     numbers="4",
     paper=PAPER,

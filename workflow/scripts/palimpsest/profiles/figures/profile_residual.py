@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.lazy_import import lazy_import
 from palimpsest.profiles import kinds
 from palimpsest.profiles.figures import palette
 from palimpsest.profiles.paper import PAPER
 
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 summaries = lazy_import("palimpsest.profiles.summaries")
 
 FIGURE = Figure(
@@ -19,9 +18,9 @@ FIGURE = Figure(
     chapter="profiles",
     title="What is left at the end of training",
     caption=(
-        "The effect of training on each macro-batch at the end of training, with simultaneous "
-        "95 % bands; filled markers are significant. See whether the curves rise to the right: "
-        "there, strings that were seen late are memorised more."
+        "The effect of training on each macro-batch at the end of training, with simultaneous 95 % "
+        "bands; filled markers are significant. See whether the curves rise to the right: there, "
+        "strings that were seen late are memorised more."
     ),
     numbers="5",
     paper=PAPER,

@@ -5,13 +5,10 @@ from __future__ import annotations
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.profiles import kinds
 from palimpsest.profiles.figures import palette
 from palimpsest.profiles.kinds import LOG_LIKELIHOOD, SPECIFIC, TOTAL
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -19,19 +16,16 @@ FIGURE = Figure(
     chapter="profiles",
     title="The estimators against retraining",
     caption=(
-        "Both estimators beside the true effect, by training again without each macro-batch: "
-        "the total effect on its strings (top), and what remains of it beyond the effect on "
-        "strings in neither run (bottom). See whether the bands of the bias hold 0, which "
-        "estimator has the smaller spread and when, and how much of the spread is gone in the "
-        "bottom row: no estimate from one run can see what changes for all strings alike."
+        "Both estimators beside the true effect, by training again without each macro-batch: the "
+        "total effect on its strings (top), and what remains of it beyond the effect on strings in "
+        "neither run (bottom). See whether the bands of the bias hold 0, which estimator has the "
+        "smaller spread and when, and how much of the spread is gone in the bottom row: no "
+        "estimate from one run can see what changes for all strings alike."
     ),
     tables=(kinds.EXACT_PROFILE,),
 )
 TRUTH = {"color": style.INK, "linewidth": 1.8}
-TITLES = {
-    TOTAL: "the total effect",
-    SPECIFIC: "the specific effect",
-}
+TITLES = {TOTAL: "the total effect", SPECIFIC: "the specific effect"}
 
 
 @style.styled
@@ -55,7 +49,7 @@ def profile_truth(table: pd.DataFrame) -> plt.Figure:
         row[1].set_title(f"bias: mean error against\n{title}")
         row[2].set_title(f"standard deviation of the\nerrors against {title}")
     grid[0, 2].set_ylim(0, None)
-    inner.supxlabel("macro-batches since the treatment", fontsize=8)
+    inner.supxlabel("macro-batches since the treatment")
     seeds = rows["seed"].nunique()
     note = (
         f"Over all macro-batches and {elements.counted(seeds, 'seed')}; bands: 95 % interval "

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palimpsest.lazy_import import lazy_import
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-ticker = lazy_import("matplotlib.ticker")
+from palimpsest.figures.libraries import np, pd, plt, ticker
 
 RETRAINED = "retrained"  # the models that methods are compared with
 RANKS = ("hardest", "median", "easiest")

@@ -11,12 +11,8 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from palimpsest.figures import elements, style
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.unlearning.run.setups import ENDS, NONE, RETRAIN
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 END_LABELS = {RETRAIN: "retrain (the ideal)", NONE: "none (the original)"}
 QUALITY = "forgetting quality (0 to 1)"
@@ -69,6 +65,17 @@ def titled(title: str, study: pd.DataFrame, height: float) -> plt.Figure:
     n_seeds = study["seed"].nunique()
     seeds = f", {n_seeds} seeds" if n_seeds > 1 else ""
     return elements.figure_of(height, f"{title}: {elements.subject(study)}{seeds}")
+
+
+def figure_of_models(
+    title: str, study: pd.DataFrame, heights: dict[str, float], rest: float
+) -> tuple[plt.Figure, Iterator[tuple[str, plt.Figure]]]:
+    """A figure, and every model with its part of the figure; the legend has its own space.
+
+    `heights` of the parts, and of the `rest`, title and legend, are in inches.
+    """
+    figure = titled(title, study, rest + sum(heights.values()))
+    return figure, of_models(elements.panels_in(figure), heights)
 
 
 def without_panels(title: str, study: pd.DataFrame, what: str) -> plt.Figure:

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from palimpsest.figures import elements, style
-from palimpsest.lazy_import import lazy_import
-
-lines = lazy_import("matplotlib.lines")
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
+from palimpsest.figures.libraries import lines, np, pd, plt
 
 COLOUR = "#332288"  # no measure and no set-up has this colour
 SEED_MARKER = 2.4
 LIGHTEST = 0.4
+UNLEARNING, ROUNDED, RELEARNING = "unlearning", "4-bit", "relearning"  # the stages
+GAP = {"color": COLOUR, "linewidth": 1.4}
+SEED_LINE = {"linewidth": 0.5, "alpha": 0.45}
 
 
 def seeds_in(frame: pd.DataFrame) -> list[int]:
@@ -41,11 +40,13 @@ def seed_handles(
     seeds: Sequence[int], colour: str = COLOUR, marker: str = "o"
 ) -> list[lines.Line2D]:
     tints = shades(seeds, colour)
-    return [
-        elements.line_handle(f"seed {seed}", tints[seed], linestyle="none", marker=marker,
-                             markersize=4)
-        for seed in seeds
-    ]  # fmt: skip
+    return [elements.marker_handle(f"seed {seed}", tints[seed], marker, size=4) for seed in seeds]
+
+
+def draw_seeds(axes: plt.Axes, values: pd.Series, y: float, look: dict) -> None:
+    """A small, pale marker for each seed, in the look of their mean."""
+    shape = {"color": look["color"], "marker": look["marker"], "markersize": SEED_MARKER}
+    elements.draw_dots(axes, values, [y] * len(values), alpha=0.45, **shape)
 
 
 def note(seeds: Sequence[int], what: str = "Large markers", small: str = "small markers") -> str:
@@ -68,3 +69,15 @@ def mean_curve(by_seed: dict[int, pd.Series]) -> pd.Series:
     places = places[places <= min(curve.index[-1] for curve in by_seed.values())]
     each = [np.interp(places, curve.index, curve) for curve in by_seed.values()]
     return pd.Series(np.mean(each, axis=0), index=places)
+
+
+def draw_means(axes: plt.Axes, found: pd.DataFrame, x: str, value: str, look: dict) -> None:
+    found = found.dropna(subset=[value])
+    by = {seed: group.groupby(x)[value].mean() for seed, group in found.groupby("seed")}
+    if not by:
+        return
+    if len(by) > 1:
+        for curve in by.values():
+            axes.plot(curve.index, curve, **{**look, **SEED_LINE})
+    mean = mean_curve(by)
+    axes.plot(mean.index, mean, **look)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from palimpsest.figures import style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.paper import PAPER
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -19,10 +15,9 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Whether methods find the same strings hard",
     caption=(
-        "The rank correlation of the epsilons of two methods over the forget strings, for "
-        "every pair of methods; similar methods are next to each other. If all squares have "
-        "one colour, the strings decide what is hard to forget; if the squares form blocks, "
-        "the methods decide."
+        "The rank correlation of the epsilons of two methods over the forget strings, for every "
+        "pair of methods; similar methods are next to each other. If all squares have one colour, "
+        "the strings decide what is hard to forget; if the squares form blocks, the methods decide."
     ),
     numbers="15",
     paper=PAPER,

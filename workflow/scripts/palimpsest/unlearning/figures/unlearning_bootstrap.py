@@ -6,7 +6,7 @@ import math
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
@@ -20,27 +20,20 @@ from palimpsest.unlearning.figures.confidences import (
 )
 from palimpsest.unlearning.paper import PAPER
 
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-
 FIGURE = Figure(
     __name__,
     order=140,
     chapter="unlearning",
     title="Fresh models and bootstrap samples",
     caption=(
-        "The confidence of unlearned and of retrained models in one forget string: in halves "
-        "of all models (top), and in samples with replacement from one of these halves "
-        "(bottom). See whether the histograms of the two rows differ more than those within a "
-        "row: if not, the bootstrap can stand in for fresh models."
+        "The confidence of unlearned and of retrained models in one forget string: in halves of "
+        "all models (top), and in samples with replacement from one of these halves (bottom). See "
+        "whether the histograms of the two rows differ more than those within a row: if not, the "
+        "bootstrap can stand in for fresh models."
     ),
     numbers="22",
     paper=PAPER,
-    tables=(
-        kinds.CONFIDENCES,
-        kinds.HARDNESS,
-    ),
+    tables=(kinds.CONFIDENCES, kinds.HARDNESS),
 )
 PREFERRED = "fanchuan"  # the method of the paper's figure
 SPLITS, SAMPLES, HALVES_HEIGHT = 2, 4, 2.4
@@ -62,20 +55,14 @@ def unlearning_bootstrap(confidences: pd.DataFrame, hardness: pd.DataFrame) -> p
     names = [name for name in method_rows.methods_in(confidences["method"]) if name != RETRAINED]
     method = PREFERRED if PREFERRED in names else (names or list(method_rows.ENDS))[0]
     seed = by_seed.seeds_in(confidences)[0]
-    figure = method_rows.titled(
-        f"Fresh models and bootstrap samples, {method}", confidences[confidences["seed"] == seed],
-        0.75 + sum(heights.values()),
-    )  # fmt: skip
-    inner = elements.panels_in(figure)
+    title = f"Fresh models and bootstrap samples, {method}"
+    of_seed = confidences[confidences["seed"] == seed]
+    figure, parts = method_rows.figure_of_models(title, of_seed, heights, 0.75)
     n_models = 0
-    for model, part in method_rows.of_models(inner, heights):
+    for model, part in parts:
         strings = [place for place in strings_of(confidences, hardness, model) if place[0] == seed]
         string_id = strings[(len(strings) - 1) // 2][1]
-        found = confidences[
-            (confidences["model"] == model)
-            & (confidences["seed"] == seed)
-            & (confidences["string_id"] == string_id)
-        ]
+        found = of_seed[(of_seed["model"] == model) & (of_seed["string_id"] == string_id)]
         n_models = draw_samples(part, found, method)
     handles = [
         elements.bar_handle(f"unlearned models ({method})", by_seed.COLOUR, 0.75),
@@ -110,8 +97,8 @@ def draw_samples(figure: plt.Figure, found: pd.DataFrame, method: str) -> int:
             title = f"split {place // 2 + 1}, half {place % 2 + 1}" if name == "fresh half" else (
                 f"bootstrap sample {place + 1}")  # fmt: skip
             axes.set_title(title, fontsize=7, pad=2)
-    figure.supxlabel(AXIS, fontsize=8)
-    figure.supylabel(SHARE, fontsize=8)
+    figure.supxlabel(AXIS)
+    figure.supylabel(SHARE)
     return len(fresh[0][0])
 
 

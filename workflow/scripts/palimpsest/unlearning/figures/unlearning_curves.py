@@ -6,14 +6,11 @@ import math
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
-from palimpsest.unlearning.figures.stages import GAP, RELEARNING, UNLEARNING, draw_means
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
+from palimpsest.unlearning.figures.seeds import GAP, RELEARNING, UNLEARNING, draw_means
 
 FIGURE = Figure(
     __name__,
@@ -21,10 +18,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="What happens while methods run",
     caption=(
-        "The share of the gap closed while a method runs, and the losses of retained and of "
-        "unseen strings relative to their start, with a panel per method and a vertical line "
-        "where a phase ends. See whether a method passes 1 and should have stopped before, and "
-        "whether a later phase repairs what the first one broke."
+        "The share of the gap closed while a method runs, and the losses of retained and of unseen "
+        "strings relative to their start, with a panel per method and a vertical line where a "
+        "phase ends. See whether a method passes 1 and should have stopped before, and whether a "
+        "later phase repairs what the first one broke."
     ),
     tables=(kinds.STAGES,),
     some_empty=(kinds.STAGES,),
@@ -59,9 +56,8 @@ def unlearning_curves(stages: pd.DataFrame) -> plt.Figure:
         model: 0.4 + PANEL_HEIGHT * math.ceil(len(methods) / COLUMNS)
         for model, methods in names.items()
     }
-    figure = method_rows.titled(CURVES_TITLE, stages, 0.9 + sum(heights.values()))
-    inner = elements.panels_in(figure)
-    for model, part in method_rows.of_models(inner, heights):
+    figure, parts = method_rows.figure_of_models(CURVES_TITLE, stages, heights, 0.9)
+    for model, part in parts:
         draw_progress(part, found[found["model"] == model], names[model])
     handles = [
         elements.line_handle("gap closed (left axis)", **GAP),
@@ -126,8 +122,8 @@ def draw_progress(figure: plt.Figure, found: pd.DataFrame, methods: list[str]) -
     first.set_ylim(*RATIO_LIMITS)
     first.set_yticks([1, 1.25, 1.5, 1.75], ["1", "1.25", "1.5", "1.75"])
     elements.whole_ticks(panels[0].xaxis, 4)
-    figure.supxlabel("passes over batches (forward and backward)", fontsize=8)
-    figure.supylabel("share of the gap closed", fontsize=8)
+    figure.supxlabel("passes over batches (forward and backward)")
+    figure.supylabel("share of the gap closed")
 
 
 def draw_method(axes: plt.Axes, other: plt.Axes, found: pd.DataFrame) -> None:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, point_labels, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.paper import PAPER
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -20,11 +16,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="What the forgetting quality depends on",
     caption=(
-        "The forgetting quality when attacks are judged on the models they were fitted on and "
-        "when they are judged on other models, and with growing numbers of models, of models "
-        "in the pool of the bootstrap, and of repetitions. See how far the values move, and "
-        "whether the order of the methods stays the same: only the order matters for "
-        "comparing methods."
+        "The forgetting quality when attacks are judged on the models they were fitted on and when "
+        "they are judged on other models, and with growing numbers of models, of models in the "
+        "pool of the bootstrap, and of repetitions. See how far the values move, and whether the "
+        "order of the methods stays the same: only the order matters for comparing methods."
     ),
     numbers="19 to 21",
     paper=PAPER,
@@ -52,18 +47,18 @@ def unlearning_effects(effects: pd.DataFrame) -> plt.Figure:
         model: max(CURVES_HEIGHT, 0.5 + method_rows.ROW_HEIGHT * len(names))
         for model, names in rows.items()
     }
-    figure = method_rows.titled(
-        "What the forgetting quality depends on", effects, 0.7 + sum(heights.values())
+    figure, parts = method_rows.figure_of_models(
+        "What the forgetting quality depends on", effects, heights, 0.7
     )
-    inner = elements.panels_in(figure)
     drawn = []
-    for model, part in method_rows.of_models(inner, heights):
+    for model, part in parts:
         drawn += draw_effects(part, effects[effects["model"] == model], rows[model])
     handles = [
-        elements.line_handle("attacker evaluated on the models it was fitted on", linestyle="none",
-                             marker="o", markersize=method_rows.MARKER, markerfacecolor="white"),
-        elements.line_handle("on other models", linestyle="none", marker="o",
-                             markersize=method_rows.MARKER),
+        elements.marker_handle(
+            "attacker evaluated on the models it was fitted on", style.INK, filled=False,
+            size=method_rows.MARKER,
+        ),
+        elements.marker_handle("on other models", style.INK, size=method_rows.MARKER),
         elements.line_handle("doing nothing, retraining", style.END),
     ]  # fmt: skip
     seeds = by_seed.seeds_in(effects)
@@ -104,7 +99,7 @@ def draw_effects(figure: plt.Figure, effects: pd.DataFrame, rows: list[str]) -> 
         end = method_rows.unit_end(effects["forgetting_quality"].max())
         axes.set_ylim(-0.04 * end, 1.04 * end)
         axes.set_yticks(np.linspace(0, end, 5), method_rows.unit_ticks(end))
-    right.supylabel(method_rows.QUALITY, fontsize=8)
+    right.supylabel(method_rows.QUALITY)
     return drawn
 
 
@@ -130,13 +125,10 @@ def draw_attackers(axes: plt.Axes, attackers: pd.DataFrame, rows: list[str]) -> 
     method_rows.name_rows(axes, rows)
     method_rows.part_ends(axes, rows)
     numbers = method_rows.numbered(method_rows.methods_in(rows))
-    axes.set_yticks(
-        range(len(rows)),
-        [
-            f"{row} {numbers[row]}" if row in numbers else method_rows.END_LABELS[row]
-            for row in rows
-        ],
-    )
+    names = [
+        f"{row} {numbers[row]}" if row in numbers else method_rows.END_LABELS[row] for row in rows
+    ]
+    axes.set_yticks(range(len(rows)), names)
     method_rows.unit_axis(
         axes, method_rows.QUALITY, 1 if attackers.empty else attackers["forgetting_quality"].max()
     )

@@ -7,15 +7,11 @@ import textwrap
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.paper import PAPER
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -23,18 +19,15 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Epsilon of the forget strings",
     caption=(
-        "The distribution of epsilon over the forget strings, with a panel per method: "
-        "epsilon is 0 if unlearned and retrained models treat the string alike, and larger if "
-        "an attack can tell them apart better. See how many strings are to the right of the "
-        "dotted line, where a string has no points, and whether a method fails a little on "
-        "all strings or completely on some of them."
+        "The distribution of epsilon over the forget strings, with a panel per method: epsilon is "
+        "0 if unlearned and retrained models treat the string alike, and larger if an attack can "
+        "tell them apart better. See how many strings are to the right of the dotted line, where a "
+        "string has no points, and whether a method fails a little on all strings or completely on "
+        "some of them."
     ),
     numbers="13",
     paper=PAPER,
-    tables=(
-        kinds.EPSILONS,
-        kinds.SCORES,
-    ),
+    tables=(kinds.EPSILONS, kinds.SCORES),
 )
 COLUMNS = 5
 CAP = 50.0  # the epsilon of an attack without errors, or nearly without
@@ -65,11 +58,10 @@ def unlearning_epsilons(epsilons: pd.DataFrame, scores: pd.DataFrame) -> plt.Fig
         model: 0.45 + max(LEAST_HEIGHT, PANEL_HEIGHT * math.ceil(len(methods) / COLUMNS))
         for model, methods in rows.items()
     }
-    figure = method_rows.titled(
-        "Epsilon of the forget strings", shown, 0.75 + sum(heights.values())
+    figure, parts = method_rows.figure_of_models(
+        "Epsilon of the forget strings", shown, heights, 0.75
     )
-    inner = elements.panels_in(figure)
-    for model, part in method_rows.of_models(inner, heights):
+    for model, part in parts:
         draw_histograms(part, shown[shown["model"] == model], rows[model], n_models)
     colour = style.SETUPS[shown["setup"].iloc[0]].colour
     handles = [
@@ -114,8 +106,8 @@ def draw_histograms(
     for column in range(min(COLUMNS, len(methods))):
         lowest = grid.flat[(len(methods) - 1 - column) // COLUMNS * COLUMNS + column]
         lowest.tick_params(axis="x", labelbottom=True)
-    figure.supxlabel("epsilon of a forget string (lower: better forgotten)", fontsize=8)
-    figure.supylabel("share of strings (0 to 1)", fontsize=8)
+    figure.supxlabel("epsilon of a forget string (lower: better forgotten)")
+    figure.supylabel("share of strings (0 to 1)")
 
 
 def draw_histogram(axes: plt.Axes, epsilons: pd.DataFrame, method: str, n_models: int) -> None:

@@ -5,15 +5,11 @@ from __future__ import annotations
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.run.setups import INNOCENT
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -21,17 +17,14 @@ FIGURE = Figure(
     chapter="unlearning",
     title="How far methods go towards retraining",
     caption=(
-        "The share of the gap between original and retrained models that every unlearning "
-        "method closes in the loss of the forget strings: 0 is doing nothing, 1 is retraining, "
-        "and beyond 1 a string is predicted worse than by models that never saw it. See how "
-        "near the large markers are to 1, how widely the dots of single strings lie around "
-        "them, and whether the hollow markers of unseen strings (circles) and of strings to "
-        "be retained (squares) are where those of retraining are."
+        "The share of the gap between original and retrained models that every unlearning method "
+        "closes in the loss of the forget strings: 0 is doing nothing, 1 is retraining, and beyond "
+        "1 a string is predicted worse than by models that never saw it. See how near the large "
+        "markers are to 1, how widely the dots of single strings lie around them, and whether the "
+        "hollow markers of unseen strings (circles) and of strings to be retained (squares) are "
+        "where those of retraining are."
     ),
-    tables=(
-        kinds.GAPS,
-        kinds.GAP_SUMMARY,
-    ),
+    tables=(kinds.GAPS, kinds.GAP_SUMMARY),
 )
 FORGET = "forget"
 # Strings other than the forget strings, with their markers.
@@ -59,34 +52,32 @@ def unlearning_gaps(gaps: pd.DataFrame, summary: pd.DataFrame) -> plt.Figure:
     heights = {
         model: 0.75 + (LANE * n_lanes + 0.06) * len(methods) for model, methods in rows.items()
     }
-    figure = method_rows.titled(
-        "How far methods go towards retraining", gaps, 1.1 + sum(heights.values())
+    figure, parts = method_rows.figure_of_models(
+        "How far methods go towards retraining", gaps, heights, 1.1
     )
-    inner = elements.panels_in(figure)
-    for model, part in method_rows.of_models(inner, heights):
-        draw_gaps(
-            part,
-            gaps[gaps["model"] == model],
-            summary[summary["model"] == model],
-            rows[model],
-            seeds,
-        )
+    for model, part in parts:
+        own, summed = gaps[gaps["model"] == model], summary[summary["model"] == model]
+        draw_gaps(part, own, summed, rows[model], seeds)
     handles = by_seed.seed_handles(seeds) if len(seeds) > 1 else []
     handles += [
-        elements.line_handle("a forget string", by_seed.COLOUR, linestyle="none", marker=".",
-                             markersize=3, alpha=0.6),
-        elements.line_handle("all forget strings of a seed", by_seed.COLOUR, marker="o",
-                             markersize=3.6, linewidth=0.8),
-        *([elements.line_handle("mean over the seeds", marker="D", markersize=4, linewidth=0.9)]
-          if len(seeds) > 1 else []),
-        elements.line_handle("strings that no model was trained on", "0.45", marker="o",
-                             markersize=3.6, markerfacecolor="white", linewidth=0.8),
-        elements.line_handle("strings to be retained", "0.45", marker="s",
-                             markersize=3.4, markerfacecolor="white", linewidth=0.8),
-        elements.line_handle("doing nothing, retraining", **method_rows.IDEAL_LINE),
-    ]  # fmt: skip
+        elements.marker_handle("a forget string", by_seed.COLOUR, ".", size=3, alpha=0.6),
+        barred("all forget strings of a seed", by_seed.COLOUR),
+    ]
+    if len(seeds) > 1:
+        handles.append(barred("mean over the seeds", style.INK, "D", size=4, linewidth=0.9))
+    handles += [
+        barred("strings that no model was trained on", "0.45", filled=False),
+        barred("strings to be retained", "0.45", "s", filled=False, size=3.4),
+        method_rows.ideal_handle("doing nothing, retraining"),
+    ]
     elements.legend(figure, handles, gaps_note(gaps, seeds))
     return figure
+
+
+def barred(label: str, colour, marker: str = "o", size: float = 3.6, **look):
+    """A legend entry for a marker with a bar."""
+    line = {"linestyle": "-", "linewidth": 0.8}
+    return elements.marker_handle(label, colour, marker, size=size, **{**line, **look})
 
 
 def gaps_note(gaps: pd.DataFrame, seeds: list[int]) -> str:
@@ -114,11 +105,7 @@ def by_share(summary: pd.DataFrame) -> list[str]:
 
 
 def draw_gaps(
-    figure: plt.Figure,
-    gaps: pd.DataFrame,
-    summary: pd.DataFrame,
-    rows: list[str],
-    seeds: list[int],
+    figure: plt.Figure, gaps: pd.DataFrame, summary: pd.DataFrame, rows: list[str], seeds: list[int]
 ) -> None:
     """A row per method with a lane per seed, a lane for the mean, and a lane for each control."""
     axes = figure.subplots()
@@ -161,10 +148,8 @@ def draw_gaps(
 def draw_strings(axes: plt.Axes, share: np.ndarray, spread: np.ndarray, y: float, colour) -> None:
     """A dot per string; an arrow at the edge of the axis counts the strings beyond the edge."""
     inside = (share >= LOWEST) & (share <= HIGHEST)
-    axes.plot(
-        share[inside], spread[inside], linestyle="none", marker=".", markersize=4, color=colour,
-        alpha=0.75, markeredgewidth=0,
-    )  # fmt: skip
+    dots = {"marker": ".", "markersize": 4, "color": colour, "alpha": 0.75}
+    elements.draw_dots(axes, share[inside], spread[inside], **dots)
     for edge, marker, n, towards in (
         (LOWEST, "<", int((share < LOWEST).sum()), 1),
         (HIGHEST, ">", int((share > HIGHEST).sum()), -1),
@@ -207,8 +192,5 @@ def draw_control(
     else:
         shown = control.dropna(subset=["share"])
     for row in shown.itertuples():
-        y = rows.index(row.method) + lane
-        draw_summary(
-            axes, row, row.share, y, color="0.45", marker=marker, markerfacecolor="white",
-            markeredgewidth=0.8,
-        )  # fmt: skip
+        look = {"color": "0.45", "markerfacecolor": "white", "markeredgewidth": 0.8}
+        draw_summary(axes, row, row.share, rows.index(row.method) + lane, marker=marker, **look)

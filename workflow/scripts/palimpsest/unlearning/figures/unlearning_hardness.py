@@ -5,15 +5,11 @@ from __future__ import annotations
 from palimpsest.figures import copies, elements, style
 from palimpsest.figures.copies import MARKER, copies_class, copies_handles, filled
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.paper import PAPER
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -21,10 +17,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Strings that are hard to forget",
     caption=(
-        "The epsilon of each forget string summed over the methods, ranked (left), and "
-        "against what training on the string had changed (right), for every seed. See whether "
-        "the bars rise, so that some strings are hard for every method, and whether the hard "
-        "strings are those that had helped the model most."
+        "The epsilon of each forget string summed over the methods, ranked (left), and against "
+        "what training on the string had changed (right), for every seed. See whether the bars "
+        "rise, so that some strings are hard for every method, and whether the hard strings are "
+        "those that had helped the model most."
     ),
     numbers="14",
     paper=PAPER,
@@ -42,12 +38,11 @@ def unlearning_hardness(hardness: pd.DataFrame) -> plt.Figure:
     Source: Are we making progress in unlearning?, appendix A.9, figure 14, for the left panel; the
     right panel is Palimpsest's own.
     """
-    models = list(hardness["model"].unique())
-    figure = method_rows.titled(
-        "Strings that are hard to forget", hardness, 0.7 + HARDNESS_HEIGHT * len(models)
+    heights = dict.fromkeys(hardness["model"].unique(), HARDNESS_HEIGHT)
+    figure, parts = method_rows.figure_of_models(
+        "Strings that are hard to forget", hardness, heights, 0.7
     )
-    inner = elements.panels_in(figure)
-    for model, part in method_rows.of_models(inner, dict.fromkeys(models, HARDNESS_HEIGHT)):
+    for model, part in parts:
         strings = hardness[hardness["model"] == model]
         bars, scatter = part.subplots(1, 2, width_ratios=[3, 2], sharey=True)
         draw_ranked(bars, strings)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt, ticker
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
@@ -21,11 +21,6 @@ from palimpsest.unlearning.figures.confidences import (
 )
 from palimpsest.unlearning.paper import PAPER
 
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-ticker = lazy_import("matplotlib.ticker")
-
 FIGURE = Figure(
     __name__,
     order=80,
@@ -33,16 +28,13 @@ FIGURE = Figure(
     title="Confidence in single strings",
     caption=(
         "The confidence of single unlearned models in the hardest, the median and the easiest "
-        "forget string (rows), with a column per method, over the confidence of retrained "
-        "models. See where two histograms do not overlap, so that one model gives away that it "
-        "was unlearned, and where they differ only in their width."
+        "forget string (rows), with a column per method, over the confidence of retrained models. "
+        "See where two histograms do not overlap, so that one model gives away that it was "
+        "unlearned, and where they differ only in their width."
     ),
     numbers="18",
     paper=PAPER,
-    tables=(
-        kinds.CONFIDENCES,
-        kinds.HARDNESS,
-    ),
+    tables=(kinds.CONFIDENCES, kinds.HARDNESS),
 )
 COLUMNS, PANEL_HEIGHT = 8, 0.66
 
@@ -72,10 +64,11 @@ def unlearning_histograms(confidences: pd.DataFrame, hardness: pd.DataFrame) -> 
         model: 0.55 + (0.12 + PANEL_HEIGHT * len(strings)) * len(blocks)
         for model, strings in rows.items()
     }
-    figure = method_rows.titled("Confidence in single strings", shown, 0.85 + sum(heights.values()))
-    inner = elements.panels_in(figure)
+    figure, parts = method_rows.figure_of_models(
+        "Confidence in single strings", shown, heights, 0.85
+    )
     tints = by_seed.shades(seeds)
-    for model, part in method_rows.of_models(inner, heights):
+    for model, part in parts:
         draw_blocks(part, shown[shown["model"] == model], rows[model], blocks, tints)
     handles = [
         elements.bar_handle("unlearned models", by_seed.COLOUR, 0.75),
@@ -114,8 +107,8 @@ def draw_blocks(
             if row == 0:
                 for axes, method in zip(panels, methods, strict=False):
                     axes.set_title(textwrap.fill(method, 14), fontsize=6.5, pad=2)
-    figure.supxlabel(AXIS, fontsize=8)
-    figure.supylabel(SHARE, fontsize=8)
+    figure.supxlabel(AXIS)
+    figure.supylabel(SHARE)
 
 
 def draw_row(

@@ -5,13 +5,10 @@ from __future__ import annotations
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -21,10 +18,10 @@ FIGURE = Figure(
     caption=(
         "The share of forget strings that is memorised before unlearning (light) and after "
         "unlearning (dark), with a panel per measure of memorisation and the number of strings "
-        "that the measure can answer for; unlearning should reach the dashed line of models "
-        "that never saw the strings. See whether a method's dark bars end at the dashed line "
-        "in every panel, and whether the thin grey bars of strings that no model was trained "
-        "on are as long as that of retraining."
+        "that the measure can answer for; unlearning should reach the dashed line of models that "
+        "never saw the strings. See whether a method's dark bars end at the dashed line in every "
+        "panel, and whether the thin grey bars of strings that no model was trained on are as long "
+        "as that of retraining."
     ),
     tables=(kinds.MEMORISATION,),
 )
@@ -47,11 +44,10 @@ def unlearning_memorisation(memorisation: pd.DataFrame) -> plt.Figure:
     rows = method_rows.with_ends(in_order(shares), memorisation["method"])
     models, seeds = list(memorisation["model"].unique()), by_seed.seeds_in(memorisation)
     heights = dict.fromkeys(models, 0.95 + ROW_HEIGHT * len(rows))
-    figure = method_rows.titled(
-        "Forgotten under which measure", memorisation, 0.9 + sum(heights.values())
+    figure, parts = method_rows.figure_of_models(
+        "Forgotten under which measure", memorisation, heights, 0.9
     )
-    inner = elements.panels_in(figure)
-    for model, part in method_rows.of_models(inner, heights):
+    for model, part in parts:
         draw_measures(
             part,
             shares[shares["model"] == model],
@@ -108,7 +104,7 @@ def draw_measures(
         about = [axes.get_title(loc="left"), *([evidence] if repeated else []), counted]
         axes.set_title("\n".join(about))
     method_rows.name_rows(panels[0], rows)
-    figure.supxlabel("share memorised (0 to 1)", fontsize=8)
+    figure.supxlabel("share memorised (0 to 1)")
 
 
 def how_many(rows: pd.DataFrame) -> tuple[int, str]:
@@ -128,10 +124,8 @@ def draw_shares(axes: plt.Axes, shares: pd.DataFrame, rows: list[str], colour: s
         axes.barh(y, group["before"].mean(), 0.62, color=style.tinted(full, LIGHT), linewidth=0)
         axes.barh(y, group["after"].mean(), 0.34, color=full, linewidth=0)
         if len(group) > 1:
-            axes.plot(
-                group["after"], [y] * len(group), linestyle="none", marker="o", markersize=2.2,
-                color="black", markeredgewidth=0, zorder=4,
-            )  # fmt: skip
+            look = {"marker": "o", "markersize": 2.2, "color": "black", "zorder": 4}
+            elements.draw_dots(axes, group["after"], [y] * len(group), **look)
     for method, group in placebo.groupby("method", sort=False):
         y = rows.index(method) + 0.4
         axes.barh(y, group["after"].mean(), 0.13, color=PLACEBO_COLOUR, linewidth=0)

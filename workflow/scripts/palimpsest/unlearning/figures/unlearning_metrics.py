@@ -7,15 +7,11 @@ import math
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, point_labels, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures.unlearning_hardness import signed, spearman
 from palimpsest.unlearning.paper import PAPER
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -23,17 +19,14 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Other metrics and the forgetting quality",
     caption=(
-        "Other measures of forgetting from the literature against the forgetting quality, "
-        "with a marker per method; the dashed line is the value of retrained models. See "
-        "whether the markers near the dashed line are also at the right: if not, the metric "
-        "says that strings are forgotten while an attack on single strings still finds them."
+        "Other measures of forgetting from the literature against the forgetting quality, with a "
+        "marker per method; the dashed line is the value of retrained models. See whether the "
+        "markers near the dashed line are also at the right: if not, the metric says that strings "
+        "are forgotten while an attack on single strings still finds them."
     ),
     numbers="6 and 17",
     paper=PAPER,
-    tables=(
-        kinds.METRICS,
-        kinds.SUMMARY,
-    ),
+    tables=(kinds.METRICS, kinds.SUMMARY),
 )
 METRICS = {
     "accuracy_gap": "accuracy gap (share)",
@@ -82,13 +75,11 @@ def unlearning_metrics(metrics: pd.DataFrame, summary: pd.DataFrame) -> plt.Figu
     models = list(shown["model"].unique())
     heights = dict.fromkeys(models, METRIC_HEIGHT * n_rows + 0.2)
     key_rows = (len(methods) + 8) // 4
-    figure = method_rows.titled(
-        "Other metrics and the forgetting quality", shown,
-        0.5 + sum(heights.values()) + 0.14 * key_rows,
-    )  # fmt: skip
-    inner = elements.panels_in(figure)
+    height = 0.5 + sum(heights.values()) + 0.14 * key_rows
+    figure = method_rows.titled("Other metrics and the forgetting quality", shown, height)
+    parts = method_rows.of_models(elements.panels_in(figure), heights)
     drawn = []
-    for model, part in method_rows.of_models(inner, heights):
+    for model, part in parts:
         drawn += draw_metrics(part, shown[shown["model"] == model], names, methods)
     note = (
         f"Forgetting quality: set-up {shown['setup'].iloc[0]}. {markers_note(shown)} Dashed: "
@@ -127,7 +118,7 @@ def draw_metrics(
         axes.set_title(title, weight="bold", fontsize=7)
     for axes in grid.flat[len(names) :]:
         axes.remove()
-    figure.supxlabel(method_rows.QUALITY, fontsize=8)
+    figure.supxlabel(method_rows.QUALITY)
     return drawn
 
 
@@ -139,11 +130,9 @@ def draw_metric(axes: plt.Axes, found: pd.DataFrame, highest: float) -> pd.DataF
     several = known["seed"].nunique() > 1
     if several:
         for row in known.itertuples():
-            look = method_rows.setup_look(row.setup, row.method)
-            axes.plot(
-                row.quality, row.estimate, marker=".", markersize=2.5, color=look["color"],
-                alpha=0.5, markeredgewidth=0,
-            )  # fmt: skip
+            colour = method_rows.setup_look(row.setup, row.method)["color"]
+            dots = {"marker": ".", "markersize": 2.5, "color": colour, "alpha": 0.5}
+            elements.draw_dots(axes, row.quality, row.estimate, **dots)
         axes.margins(y=0.15)
         axes.autoscale_view()
         axes.set_autoscale_on(False)

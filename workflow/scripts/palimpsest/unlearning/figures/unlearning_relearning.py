@@ -7,16 +7,11 @@ import textwrap
 
 from palimpsest.figures import elements, point_labels, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import np, pd, plt, ticker
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
-from palimpsest.unlearning.figures.stages import GAP, RELEARNING, ROUNDED, UNLEARNING, draw_means
-
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
-ticker = lazy_import("matplotlib.ticker")
+from palimpsest.unlearning.figures.seeds import GAP, RELEARNING, ROUNDED, UNLEARNING, draw_means
 
 FIGURE = Figure(
     __name__,
@@ -24,12 +19,11 @@ FIGURE = Figure(
     chapter="unlearning",
     title="How fast what was forgotten comes back",
     caption=(
-        "The loss of the forget strings while unlearned models are trained on them again, "
-        "beside that of retrained models (left), and the loss after the weights are rounded to "
-        "4 bits, against that with full weights (right). See whether a method falls like the "
-        "dashed curve of retraining or like the dotted curve of the original models, which "
-        "never forgot, and which methods are below the diagonal: there, rounding brings "
-        "strings back."
+        "The loss of the forget strings while unlearned models are trained on them again, beside "
+        "that of retrained models (left), and the loss after the weights are rounded to 4 bits, "
+        "against that with full weights (right). See whether a method falls like the dashed curve "
+        "of retraining or like the dotted curve of the original models, which never forgot, and "
+        "which methods are below the diagonal: there, rounding brings strings back."
     ),
     tables=(kinds.STAGES,),
     some_empty=(kinds.STAGES,),
@@ -60,10 +54,9 @@ def unlearning_relearning(stages: pd.DataFrame) -> plt.Figure:
         model: max(2.9, 0.45 + RELEARN_HEIGHT * math.ceil(len(methods) / RELEARN_COLUMNS))
         for model, methods in names.items()
     }
-    figure = method_rows.titled(RELEARNING_TITLE, stages, 0.9 + sum(heights.values()))
-    inner = elements.panels_in(figure)
+    figure, parts = method_rows.figure_of_models(RELEARNING_TITLE, stages, heights, 0.9)
     drawn = []
-    for model, part in method_rows.of_models(inner, heights):
+    for model, part in parts:
         of_model = rounded[rounded["model"] == model]
         left, right = part.subfigures(1, 2, width_ratios=[1.75, 1])
         draw_relearning(left, again[again["model"] == model], names[model])
@@ -115,8 +108,8 @@ def draw_relearning(figure: plt.Figure, again: pd.DataFrame, methods: list[str])
         name = f"{numbers.get(method, '')} {method}".strip()
         axes.set_title(textwrap.fill(name, 22), fontsize=7)
     elements.whole_ticks(panels[0].xaxis, 4)
-    figure.supxlabel("steps on the forget set", fontsize=8)
-    figure.supylabel("loss of the forget strings\n(nats per token)", fontsize=8)
+    figure.supxlabel("steps on the forget set")
+    figure.supylabel("loss of the forget strings\n(nats per token)")
 
 
 def draw_rounded(figure: plt.Figure, rounded: pd.DataFrame) -> tuple[plt.Axes, pd.DataFrame]:
@@ -132,10 +125,8 @@ def draw_rounded(figure: plt.Figure, rounded: pd.DataFrame) -> tuple[plt.Axes, p
         colour = style.END if method in method_rows.ENDS else by_seed.COLOUR
         if several:
             of_method = rounded[rounded["method"] == method]
-            axes.plot(
-                of_method["full"], of_method["rounded"], linestyle="none", marker=".",
-                markersize=3, color=colour, alpha=0.45, markeredgewidth=0,
-            )  # fmt: skip
+            dots = {"marker": ".", "markersize": 3, "color": colour, "alpha": 0.45}
+            elements.draw_dots(axes, of_method["full"], of_method["rounded"], **dots)
         axes.plot(*place, linestyle="none", marker="o", markersize=3.6, color=colour)
     axes.set(xlim=ends, ylim=ends, aspect="equal")
     for axis in (axes.xaxis, axes.yaxis):

@@ -5,14 +5,11 @@ from __future__ import annotations
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.paper import PAPER
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -20,20 +17,16 @@ FIGURE = Figure(
     chapter="unlearning",
     title="How well methods forget",
     caption=(
-        "The forgetting quality of every unlearning method, and its final score, which also "
-        "counts the accuracy or the probability lost on other strings; retraining is at the "
-        "top, doing nothing at the bottom. See how far a method is from the grey strip, where "
-        "models with exchanged labels are, and how far its marker moves to the left in the "
-        "further panels: that is the cost of forgetting (the strip is the mean of the bands of "
-        "single problems, so to be inside it is no test)."
+        "The forgetting quality of every unlearning method, and its final score, which also counts "
+        "the accuracy or the probability lost on other strings; retraining is at the top, doing "
+        "nothing at the bottom. See how far a method is from the grey strip, where models with "
+        "exchanged labels are, and how far its marker moves to the left in the further panels: "
+        "that is the cost of forgetting (the strip is the mean of the bands of single problems, so "
+        "to be inside it is no test)."
     ),
     numbers="4 and 5",
     paper=PAPER,
-    tables=(
-        kinds.SUMMARY,
-        kinds.SCORES,
-        kinds.TESTS,
-    ),
+    tables=(kinds.SUMMARY, kinds.SCORES, kinds.TESTS),
 )
 SCORES = {
     "forgetting_quality": method_rows.QUALITY,
@@ -67,10 +60,9 @@ def unlearning_scores(
         model: 0.85 + height * rows["method"].nunique()
         for model, rows in shown.groupby("model", sort=False)
     }
-    figure = method_rows.titled("How well methods forget", shown, 1.0 + sum(heights.values()))
+    figure, parts = method_rows.figure_of_models("How well methods forget", shown, heights, 1.0)
     slow = set()
-    inner = elements.panels_in(figure)
-    for model, part in method_rows.of_models(inner, heights):
+    for model, part in parts:
         slow_here = method_rows.slow_methods(scores[scores["model"] == model])
         slow |= slow_here
         of_model = shown[shown["model"] == model]
@@ -144,10 +136,7 @@ def draw_seeds(axes: plt.Axes, found: pd.DataFrame, rows: list[str], setups: lis
     for (setup, method), group in found.groupby(["setup", "method"], sort=False):
         y = rows.index(method) + dodged(setups.index(setup), len(setups)) + below
         look = method_rows.setup_look(setup, method)
-        axes.plot(
-            group["mean"], [y] * len(group), linestyle="none", color=look["color"], alpha=0.45,
-            marker=look["marker"], markersize=by_seed.SEED_MARKER, markeredgewidth=0,
-        )  # fmt: skip
+        by_seed.draw_seeds(axes, group["mean"], y, look)
 
 
 def draw_ideal(axes: plt.Axes, found: pd.DataFrame) -> None:

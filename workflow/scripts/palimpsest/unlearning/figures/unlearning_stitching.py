@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.figures.unlearning_scores import SCORES, averaged, draw_ideal
 from palimpsest.unlearning.paper import PAPER
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -20,10 +17,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Methods put together from two others",
     caption=(
-        "The forgetting quality and the final score of methods that forget with the first "
-        "phase of one method and repair with that of another, beside these two methods. See "
-        "whether the filled marker is to the right of both hollow markers below it: then the "
-        "phases are better together than in the methods they are from."
+        "The forgetting quality and the final score of methods that forget with the first phase of "
+        "one method and repair with that of another, beside these two methods. See whether the "
+        "filled marker is to the right of both hollow markers below it: then the phases are better "
+        "together than in the methods they are from."
     ),
     numbers="16",
     paper=PAPER,
@@ -51,17 +48,17 @@ def unlearning_stitching(summary: pd.DataFrame) -> plt.Figure:
         )  # fmt: skip
     n_rows = sum(len(group) for group in groups)
     heights = dict.fromkeys(shown["model"].unique(), 0.65 + ROW * n_rows + 0.1 * len(groups))
-    figure = method_rows.titled(TITLE, shown, 0.75 + sum(heights.values()))
-    inner = elements.panels_in(figure)
-    for model, part in method_rows.of_models(inner, heights):
+    figure, parts = method_rows.figure_of_models(TITLE, shown, heights, 0.75)
+    for model, part in parts:
         draw_groups(part, shown[shown["model"] == model], groups)
     colour = style.SETUPS[shown["setup"].iloc[0]].colour
     handles = [
-        elements.line_handle("put together", colour, linestyle="none", marker="o", markersize=5),
-        elements.line_handle("the method of a phase", colour, linestyle="none", marker="o",
-                             markersize=4.2, markerfacecolor="white", markeredgewidth=0.9),
+        elements.marker_handle("put together", colour, size=5),
+        elements.marker_handle(
+            "the method of a phase", colour, filled=False, size=4.2, markeredgewidth=0.9
+        ),
         method_rows.ideal_handle("retraining"),
-    ]  # fmt: skip
+    ]
     seeds = by_seed.seeds_in(shown)
     note = f"Set-up {style.SETUPS[shown['setup'].iloc[0]].label}. " + (
         by_seed.note(seeds) or method_rows.repetitions_note(int(shown["n_repetitions"].max()))
@@ -102,11 +99,7 @@ def draw_groups(figure: plt.Figure, summary: pd.DataFrame, groups: list[tuple]) 
             )  # fmt: skip
             if each["seed"].nunique() > 1:
                 values = each.loc[each["method"] == name, "mean"]
-                axes.plot(
-                    values, [y + 0.25] * len(values), linestyle="none", marker=look["marker"],
-                    markersize=by_seed.SEED_MARKER, color=look["color"], alpha=0.45,
-                    markeredgewidth=0,
-                )  # fmt: skip
+                by_seed.draw_seeds(axes, values, y + 0.25, look)
         method_rows.unit_axis(axes, SCORES[quantity].replace("\n", " "), highest)
         axes.grid(axis="y", visible=False)
         axes.tick_params(axis="y", length=0)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import elements, point_labels, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.paper import PAPER
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,
@@ -21,10 +18,10 @@ FIGURE = Figure(
     title="Forgetting against keeping the rest",
     caption=(
         "The forgetting quality of every method against what it keeps on retained and on test "
-        "strings, as a share of what retrained models have: the accuracy (top) and the "
-        "probability of tokens (bottom). See which methods are at the upper right, and which "
-        "are below the dashed line: these pay for forgetting, often in probability before "
-        "any token is predicted wrongly."
+        "strings, as a share of what retrained models have: the accuracy (top) and the probability "
+        "of tokens (bottom). See which methods are at the upper right, and which are below the "
+        "dashed line: these pay for forgetting, often in probability before any token is predicted "
+        "wrongly."
     ),
     numbers="12",
     paper=PAPER,
@@ -54,17 +51,14 @@ def unlearning_tradeoff(scores: pd.DataFrame) -> plt.Figure:
     means = each.groupby(["model", "method"], sort=False)[values].mean()
     overall = means["forgetting_quality"].groupby("method").mean()
     methods, slow = method_rows.best_first(overall), method_rows.slow_methods(shown)
-    models = list(shown["model"].unique())
+    heights = dict.fromkeys(shown["model"].unique(), TRADEOFF_HEIGHT)
     key_rows = (len(methods) + 8) // 4
-    figure = method_rows.titled(
-        "Forgetting against keeping the rest",
-        shown,
-        TRADEOFF_HEIGHT * len(models) + 0.14 * key_rows,
+    figure, parts = method_rows.figure_of_models(
+        "Forgetting against keeping the rest", shown, heights, 0.14 * key_rows
     )
-    inner = elements.panels_in(figure)
     drawn = []
     dots = each if len(seeds) > 1 else shown
-    for model, part in method_rows.of_models(inner, dict.fromkeys(models, TRADEOFF_HEIGHT)):
+    for model, part in parts:
         grid = part.subplots(2, 2, sharex=True, sharey="row")
         runs = dots[dots["model"] == model].assign(setup=shown["setup"].iloc[0])
         for axes, (name, strings) in zip(grid.flat, RATIOS.items(), strict=True):
@@ -106,10 +100,8 @@ def draw_ratio(
     setup = runs["setup"].iloc[0]
     for method, of_method in runs.groupby("method", sort=False):
         look = method_rows.setup_look(setup, method, slow)
-        axes.plot(
-            of_method["forgetting_quality"], of_method[name], linestyle="none", marker=".",
-            markersize=2.5, color=look["color"], alpha=0.5, markeredgewidth=0,
-        )  # fmt: skip
+        dots = {"marker": ".", "markersize": 2.5, "color": look["color"], "alpha": 0.5}
+        elements.draw_dots(axes, of_method["forgetting_quality"], of_method[name], **dots)
         axes.plot(*means.loc[method, ["forgetting_quality", name]], linestyle="none", **look)
     method_rows.unit_axis(axes, "", runs["forgetting_quality"].max())
     axes.margins(y=0.1)

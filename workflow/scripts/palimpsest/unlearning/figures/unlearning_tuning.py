@@ -6,15 +6,13 @@ import math
 import textwrap
 
 from palimpsest.figures import elements, style
+from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import reads
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.kinds import TUNING
 
-np = lazy_import("numpy")
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 tuning = lazy_import("palimpsest.unlearning.tuning.choice")
 
 COLUMNS, PANEL_HEIGHT = 5, 1.35
@@ -22,6 +20,12 @@ LEAST, MOST = 0.9, 2.0  # of the ratios that are shown
 FARTHEST = 2.0  # of the distances that are shown
 BOUND = {"color": "0.35", "linewidth": 0.8, "linestyle": style.EPOCH_LINE["linestyle"]}
 FRONT = {"color": by_seed.COLOUR, "linewidth": 0.8, "alpha": 0.6}
+
+POINT = {"linestyle": "none", "markeredgewidth": 0.8}
+NOT_ALLOWED = {**POINT, "color": "0.6", "marker": "x", "markersize": 3.4}
+OF_METHOD = {**POINT, "color": by_seed.COLOUR, "marker": "o"}
+ALLOWED = {**OF_METHOD, "markersize": 3.6, "markerfacecolor": "white"}
+CHOSEN = {**OF_METHOD, "markersize": 5}
 
 
 @reads(table=TUNING)
@@ -53,20 +57,17 @@ def unlearning_tuning(tried: pd.DataFrame) -> plt.Figure:
     panels[0].set(xlim=(LEAST, MOST + 0.08), ylim=(-0.08, FARTHEST + 0.12))
     panels[0].set_xticks([1, tuning.MOST_IN_SEARCH, 1.5, MOST], ["1", "", "1.5", f"{MOST:g}"])
     inner.supxlabel(
-        "loss of retained or unseen strings (the larger rise), relative to the original models",
-        fontsize=8,
+        "loss of retained or unseen strings (the larger rise), relative to the original models"
     )
-    inner.supylabel("distance left (0: as retrained models,\n1: nothing done)", fontsize=8)
+    inner.supylabel("distance left (0: as retrained models,\n1: nothing done)")
     handles = [
-        elements.line_handle("chosen", by_seed.COLOUR, linestyle="none", marker="o", markersize=5),
-        elements.line_handle("allowed", by_seed.COLOUR, linestyle="none", marker="o",
-                             markersize=3.6, markerfacecolor="white", markeredgewidth=0.8),
-        elements.line_handle("not allowed", "0.6", linestyle="none", marker="x", markersize=3.4,
-                             markeredgewidth=0.8),
+        elements.marker_handle("chosen", by_seed.COLOUR, size=5),
+        elements.line_handle("allowed", **ALLOWED),
+        elements.line_handle("not allowed", **NOT_ALLOWED),
         elements.line_handle("trade-off: no setting is better in both", **FRONT),
         elements.line_handle(f"largest loss allowed ({tuning.MOST_IN_SEARCH:g})", **BOUND),
         method_rows.ideal_handle("nothing done"),
-    ]  # fmt: skip
+    ]
     note = (
         "A marker per setting. Not allowed: the loss of other strings rises above the bound, or "
         "the setting needs more steps than the cut-off. Markers at the upper and right edge are "
@@ -85,14 +86,10 @@ def draw_points(axes: plt.Axes, points: pd.DataFrame) -> None:
     x, y = np.clip(damage, LEAST, MOST), np.clip(distance, 0, FARTHEST)
     axes.plot(x[front], y[front], drawstyle="steps-post", **FRONT)
     allowed, chosen = (points[name].to_numpy(dtype=bool) for name in ("allowed", "chosen"))
-    ruled_out = {"linestyle": "none", "marker": "x", "markersize": 3.4, "color": "0.6",
-                 "markeredgewidth": 0.8}  # fmt: skip
-    hollow = {"linestyle": "none", "marker": "o", "markersize": 3.6, "color": by_seed.COLOUR,
-              "markeredgewidth": 0.8, "markerfacecolor": "white"}  # fmt: skip
     for which, look in (
-        (~allowed & ~chosen, ruled_out),
-        (allowed & ~chosen, hollow),
-        (chosen, {**hollow, "markersize": 5, "markerfacecolor": by_seed.COLOUR}),
+        (~allowed & ~chosen, NOT_ALLOWED),
+        (allowed & ~chosen, ALLOWED),
+        (chosen, CHOSEN),
     ):
         axes.plot(x[which], y[which], zorder=3, **look)
 

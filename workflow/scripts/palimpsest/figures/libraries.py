@@ -1,0 +1,14 @@
+"""The libraries that draw, imported on first use: figures are declared before any is drawn."""
+
+from palimpsest.lazy_import import lazy_import
+
+collections = lazy_import("matplotlib.collections")
+colors = lazy_import("matplotlib.colors")
+figures = lazy_import("matplotlib.figure")
+lines = lazy_import("matplotlib.lines")
+matplotlib = lazy_import("matplotlib")
+np = lazy_import("numpy")
+patches = lazy_import("matplotlib.patches")
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
+ticker = lazy_import("matplotlib.ticker")
