@@ -258,7 +258,6 @@ SECTION = Section(
     derived=derived,
     unfinished=unfinished,
     on_demand=on_demand,
-    claims="palimpsest.unlearning.claims.rows:CLAIMS",
     judged=(
         kinds.SCORES,
         kinds.EFFECTS,
