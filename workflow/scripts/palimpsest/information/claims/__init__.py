@@ -1,4 +1,4 @@
-"""The claims on information measures of neurons: the rows of `CLAIMS` in all files of this folder."""
+"""The claims on information measures: the rows of `CLAIMS` in all files of this folder."""
 
 from palimpsest.lazy_import import declared_in
 
