@@ -15,10 +15,10 @@ from helpers import unlearning_claim_worlds as worlds
 from helpers.unlearning_claim_worlds import RIGHT, problem, scaled
 from palimpsest.claims import judge_all
 from palimpsest.statistics import student
+from palimpsest.unlearning.claims import CLAIMS, QUESTIONS
 from palimpsest.unlearning.claims import claim_statistics as statistics
 from palimpsest.unlearning.claims import hardness_statistics as hardness
 from palimpsest.unlearning.claims import ranking_statistics as rankings
-from palimpsest.unlearning.claims.rows import CLAIMS, QUESTIONS
 
 WRONG = ("wrong", "also_wrong", "third_wrong")
 
@@ -127,7 +127,7 @@ def test_an_undefined_problem_takes_away_the_interval():
 def test_several_models_are_averaged_within_a_seed():
     table = world("right")["unlearning_tests"]
     other = table.assign(model="n", forgetting_quality=table["forgetting_quality"] / 2)
-    found = statistics.estimator(statistics.short_of_retraining)
+    found = statistics.short_of_retraining.estimate
     both, alone, half = (found(each) for each in (pd.concat([table, other]), table, other))
     np.testing.assert_allclose(both.values, (np.array(alone.values) + half.values) / 2)
     assert both.models == {"m": pytest.approx(alone.mean), "n": pytest.approx(half.mean)}
@@ -178,7 +178,10 @@ def test_a_metric_is_compared_with_repetitions_of_other_models(setup, expected):
     gaps = [(m, "mia_gap", -q) for m, q in zip("abc", quality[0], strict=True)]
     metrics = of_one_seed(gaps, ["method", "metric", "estimate"])
     found = rankings.gap_ranks_as_quality(
-        metrics, of_one_seed(rows, columns), metric="mia_gap", agreement=rankings.ALONE
+        metrics,
+        of_one_seed(rows, columns),
+        gap="membership inference gap",
+        agreement=rankings.ALONE,
     )
     assert found.item() == expected
 
@@ -191,7 +194,7 @@ def test_the_weakest_method_is_named():
         .assign(seed=seed)
         for m, v in given.items() for seed in range(3)
     )  # fmt: skip
-    found = statistics.lowest_of_methods(statistics.forgotten)(table)
+    found = statistics.forgotten.estimate(table)
     assert found.marks == ("weakest: weak",)
     assert found.values == pytest.approx(given["weak"])
     assert found.lower == pytest.approx(student(given["weak"]).lower)
@@ -215,7 +218,7 @@ def test_tables_without_tests_leave_the_claims_open():
 
 
 def test_hard_for_all_needs_models_that_methods_do_not_share():
-    found = hardness.estimator_under_full(hardness.hard_for_all)
+    found = hardness.hard_for_all.estimate
     shared = worlds.epsilons(2.5, 1.0, setup="reuse-n-n")
     without = found(shared)
     assert without.mean > 0
@@ -286,7 +289,6 @@ def test_a_largest_difference_needs_three_seeds():
 def test_a_weakest_method_that_forgets_nothing_is_rarely_said_to_forget(n_seeds):
     """Of six methods, one or all are exactly at the bound: both verdicts are wrong."""
     chance = np.random.default_rng(n_seeds)
-    estimate = statistics.lowest_of_methods(lambda rows: rows.set_index("name")["share"])
     for others in (0.0, 0.5):
         holds = fails = 0
         for _ in range(150):
@@ -296,7 +298,9 @@ def test_a_weakest_method_that_forgets_nothing_is_rarely_said_to_forget(n_seeds)
                 pd.DataFrame({"name": list("abcdef"), "share": row}).assign(**problem(seed))
                 for seed, row in enumerate(share)
             )
-            found = estimate(table)
+            found = statistics.lowest_of_methods(
+                lambda rows: rows.set_index("name")["share"], {}, table
+            )
             holds += found.lower > 0
             fails += found.upper < 0
         assert max(holds, fails) <= most_false(150)
@@ -306,7 +310,6 @@ def test_a_weakest_method_that_forgets_nothing_is_rarely_said_to_forget(n_seeds)
 def test_a_method_far_from_full_is_rarely_called_near(n_seeds):
     """One method of six is exactly at the bound: both verdicts are wrong."""
     chance = np.random.default_rng(n_seeds)
-    estimate = statistics.within_in_every_method(lambda rows: rows.set_index("name")["distance"])
     near = far = 0
     for _ in range(200):
         distance = 0.05 * chance.standard_normal((n_seeds, 6))
@@ -315,7 +318,9 @@ def test_a_method_far_from_full_is_rarely_called_near(n_seeds):
             pd.DataFrame({"name": list("abcdef"), "distance": row}).assign(**problem(seed))
             for seed, row in enumerate(distance)
         )
-        found = estimate(table)
+        found = statistics.within_in_every_method(
+            lambda rows: rows.set_index("name")["distance"], {}, table
+        )
         near += found.upper <= 0.1
         far += found.lower > 0.1
     assert max(near, far) <= most_false(200)

@@ -107,7 +107,7 @@ def those_of(function: Callable, arguments: Mapping) -> dict:
     return {name: arguments[name] for name in signature(function).parameters if name in arguments}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Statistic:
     """A statistic of tables: what it reads, what it is in words, and how it is estimated.
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from palimpsest import tables
 from palimpsest.datasets.kinds import GRAMMAR
+from palimpsest.errors import UserError, nearest
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.sections import FIGURES, SECTIONS
@@ -35,6 +36,12 @@ def claims(
     kinds = [kind for section in asked for kind in section.judged]
     given = {kind.name: tables.read_all(files[kind.name], kind) for kind in kinds}
     found = [claim for section in asked for claim in section.load("claims")]
+    for claim in found:
+        for kind in set(claim.statistic.reads.split()) - given.keys():
+            raise UserError(
+                f"the claim {claim.claim!r} reads {kind!r}, on which no claim of its section is "
+                f"tested{nearest(kind, given)}; known: {', '.join(given)}"
+            )
     return judging.judge_all(found, given, families)
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from palimpsest.estimates import with_interval
 from palimpsest.memorisation.all_measures import ALL_DESCRIPTIONS
-from palimpsest.memorisation.claims.rows import QUESTIONS
+from palimpsest.memorisation.claims import QUESTIONS
 from palimpsest.memorisation.studies import STUDIES
 from palimpsest.number_format import in_words, number
 from palimpsest.report.part import NOTHING, Chapter, Part, with_words
