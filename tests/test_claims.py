@@ -384,6 +384,16 @@ def test_cases_get_the_arguments_that_they_name():
     assert (frame["language"].item(), frame["estimate"].item()) == ("m", 2.0)
 
 
+def test_facts_go_to_the_statistics_that_have_an_argument_of_their_name():
+    declared = [
+        statistic("one", "number", evidence=NO_THRESHOLD)(function)
+        for function in (lambda table, sides: of([sides["m"]]), lambda table: of([0.0]))
+    ]
+    made = [Claim("Q", "It is so.", one, ABOVE_0) for one in declared]
+    frame = judge_all(made, {"one": table(x=1.0).tail(1)}, facts={"sides": {"m": 3.0}})
+    assert frame["estimate"].tolist() == [3.0, 0.0]
+
+
 def test_an_argument_that_nothing_uses_is_an_error():
     with pytest.raises(TypeError, match="mean_of_column: no argument colum"):
         mean_of_column.of(colum="x")

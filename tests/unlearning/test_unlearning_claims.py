@@ -5,6 +5,7 @@ cannot fail together), and one in which chance is larger than any difference.
 """
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,8 +20,21 @@ from palimpsest.unlearning.claims import CLAIMS, QUESTIONS
 from palimpsest.unlearning.claims import claim_statistics as statistics
 from palimpsest.unlearning.claims import hardness_statistics as hardness
 from palimpsest.unlearning.claims import ranking_statistics as rankings
+from palimpsest.unlearning.methods import read_methods
 
+ROOT = Path(__file__).parents[2]
 WRONG = ("wrong", "also_wrong", "third_wrong")
+
+
+SOURCES = {
+    name: method.source
+    for name, method in read_methods(ROOT / "config/unlearning.yaml").items()
+    if method.source
+}
+
+
+def judged(given):
+    return judge_all(CLAIMS, given, facts={"sources": SOURCES})
 
 
 @cache
@@ -30,7 +44,7 @@ def world(name):
 
 @cache
 def verdicts(name):
-    return judge_all(CLAIMS, world(name)).set_index("claim")
+    return judged(world(name)).set_index("claim")
 
 
 @pytest.mark.parametrize("claim", [claim.claim for claim in CLAIMS])
@@ -67,14 +81,14 @@ def test_intervals_over_the_seeds_have_p_values():
 
 
 def test_tables_that_are_not_there_leave_open_rows():
-    frame = judge_all(CLAIMS, {})
+    frame = judged({})
     assert set(frame["verdict"]) == {"cannot tell"}
     assert not frame["n_seeds"].any()
 
 
 def test_claims_on_full_need_full():
     table = world("right")["unlearning_scores"].query("setup != 'full'")
-    frame = judge_all(CLAIMS, {**world("right"), "unlearning_scores": table})
+    frame = judged({**world("right"), "unlearning_scores": table})
     undefined = frame[frame["n_seeds"] == 0]["claim"]
     assert set(undefined) == {made.claim for made in CLAIMS if "(full)" in made.claim}
 
@@ -85,7 +99,7 @@ def test_few_methods_are_no_error(names):
         kind: frame[frame["method"].isin(names)] if names else frame.head(0)
         for kind, frame in world("right").items()
     }
-    frame = judge_all(CLAIMS, few)
+    frame = judged(few)
     assert len(frame) == len(CLAIMS)
     on_methods = frame["claim"].str.contains("rank|poor proxy|trades|competition|differ in what")
     assert set(frame.loc[on_methods, "verdict"]) == {"cannot tell"}
@@ -93,7 +107,7 @@ def test_few_methods_are_no_error(names):
 
 def test_one_seed_gives_no_interval():
     one = {kind: frame[frame["seed"] == 0] for kind, frame in world("right").items()}
-    frame = judge_all(CLAIMS, one)
+    frame = judged(one)
     assert set(frame["verdict"]) == {"cannot tell"}
     assert frame["estimate"].notna().sum() >= len(CLAIMS) - 1
 
@@ -108,7 +122,7 @@ def test_what_is_at_its_floor_cannot_be_told():
         "epsilons": world("right")["epsilons"].assign(epsilon=50.0),
         "unlearning_metrics": worlds.metrics(RIGHT, scaled(RIGHT, 0), 0.01),
     }
-    frame = judge_all(CLAIMS, given).set_index("claim")
+    frame = judged(given).set_index("claim")
     relearned = frame.index.str.startswith("Unlearned models return")
     assert relearned.sum() == 1
     assert set(frame[~relearned]["verdict"]) == {"cannot tell"}
@@ -208,7 +222,7 @@ def test_tables_without_tests_leave_the_claims_open():
     summary = world("right")["unlearning_gap_summary"].assign(lower=np.nan, upper=np.nan)
     gaps = world("right")["unlearning_gaps"].assign(lower=np.nan, upper=np.nan)
     given = {"unlearning_tests": tests, "unlearning_gap_summary": summary, "unlearning_gaps": gaps}
-    frame = judge_all(CLAIMS, {**world("right"), **given}).set_index("claim")
+    frame = judged({**world("right"), **given}).set_index("claim")
     nulls = "fall short|attacker that sees all|close the gap unevenly"
     is_open = frame.index.str.contains(nulls)
     assert is_open.sum() == 3

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from string import Formatter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -145,6 +146,11 @@ class Statistic:
             raise TypeError(f"{self.function.__name__}: no argument {', '.join(sorted(unused))}")
         return replace(self, arguments={**self.arguments, **arguments})
 
+    def knowing(self, facts: Mapping[str, Any]) -> "Statistic":
+        """The statistic with those of some arguments that it has, except what is fixed already."""
+        known = {name: facts[name] for name in facts.keys() & self._parameters()}
+        return replace(self, arguments={**known, **self.arguments})
+
     @property
     def words(self) -> str:
         return self._at(self.template).format(**self.arguments)
@@ -216,14 +222,16 @@ class Claim:
     by_construction: bool = False
     mark: str = ""
 
-    def tests(self, given: Mapping[str, pd.DataFrame | None]) -> list[tuple[str, int, Estimate]]:
+    def tests(
+        self, given: Mapping[str, pd.DataFrame | None], facts: Mapping[str, Any]
+    ) -> list[tuple[str, int, Estimate]]:
         """Language, number of models and estimate of each case; [] if a table has no rows."""
         frames = [given.get(kind) for kind in self.statistic.reads.split()]
         if any(frame is None or frame.empty for frame in frames):
             return []
         return [
             (language, n_models, estimate._replace(marks=(*estimate.marks, self.mark)))
-            for language, n_models, estimate in self.statistic.of_cases(*frames)
+            for language, n_models, estimate in self.statistic.knowing(facts).of_cases(*frames)
         ]
 
 
@@ -234,6 +242,7 @@ def judge_all(
     claims: Iterable[Claim],
     given: Mapping[str, pd.DataFrame | None],
     families: Mapping[str, str] | None = None,
+    facts: Mapping[str, Any] = MappingProxyType({}),
 ) -> pd.DataFrame:
     """The table `claims`: one row for every claim and every case of the claim.
 
@@ -243,6 +252,7 @@ def judge_all(
     given : whole tables, by the names of their kinds, which the statistics use in `reads`
         A claim whose table is absent or empty has one row, without a language: cannot tell.
     families : the family of every model; if None, families of models are not counted
+    facts : arguments that depend on the configuration, for the statistics that have them
 
     Raises
     ------
@@ -263,7 +273,7 @@ def judge_all(
             **held_in(estimate, claim.region, families),
         }
         for claim in claims
-        for language, n_models, estimate in claim.tests(given) or NOT_TESTED
+        for language, n_models, estimate in claim.tests(given, facts) or NOT_TESTED
     ]
     corrected = holm([row["p_value"] for row in rows])
     rows = [{**row, "p_holm": p_value} for row, p_value in zip(rows, corrected, strict=True)]

@@ -26,11 +26,15 @@ def figure(figure: str, svg: str, **files: Iterable[str]) -> None:
 
 @makes(CLAIMS)
 def claims(
-    sections: Iterable[str], families: Mapping[str, str], **files: Iterable[str]
+    sections: Iterable[str],
+    families: Mapping[str, str],
+    facts: Mapping,
+    **files: Iterable[str],
 ) -> "pd.DataFrame":
     """The claims of some sections, each with its statistic and its verdict.
 
-    `families` maps every model to its family. `files` are tables, by the names of their kinds.
+    `families` maps every model to its family. `facts` are arguments of statistics that depend on
+    the configuration. `files` are tables, by the names of their kinds.
     """
     asked = [section for section in SECTIONS if section.name in sections]
     kinds = [kind for section in asked for kind in section.judged]
@@ -42,7 +46,7 @@ def claims(
                 f"the claim {claim.claim!r} reads {kind!r}, on which no claim of its section is "
                 f"tested{nearest(kind, given)}; known: {', '.join(given)}"
             )
-    return judging.judge_all(found, given, families)
+    return judging.judge_all(found, given, families, facts)
 
 
 @reads(claims=CLAIMS, grammars=GRAMMAR)

@@ -26,10 +26,8 @@ from palimpsest.estimates import VOIDS, Estimate, largest_size, lowest, mean_mar
 from palimpsest.statistics import DECIMALS, rank_association
 from palimpsest.unlearning.evaluate.placebos import CONTROLS, FORGET, PLACEBO
 from palimpsest.unlearning.evaluate.samples import PROBLEM_KEYS
+from palimpsest.unlearning.methods.table import SOURCES
 from palimpsest.unlearning.run.setups import ENDS, INNOCENT, RETRAIN
-
-COMPETITION = ("fanchuan", "kookmin", "seif", "sebastian", "amnesiacs", "sun", "forget")
-LITERATURE = ("finetune", "neggrad", "scrub", "random-label", "salun", "l1-sparse")
 
 FEWEST_METHODS = 3  # two methods have the same ranking by chance in half of all cases
 ALPHA = 0.05
@@ -188,12 +186,13 @@ def of_first_setup(scores: pd.DataFrame, column: str) -> pd.DataFrame:
     return rows.pivot(index="repetition", columns="method", values=column)
 
 
-def competition_ahead(values: pd.Series) -> float:
+def competition_ahead(values: pd.Series, sources: Mapping[str, str]) -> float:
     """Mean over the competition's methods minus mean over the literature's methods.
 
-    NaN if one of the two kinds has no method.
+    `sources` maps methods to their source. NaN if one of the two kinds has no method.
     """
-    sides = [values[values.index.isin(names)] for names in (COMPETITION, LITERATURE)]
+    of_methods = values.index.map(sources)
+    sides = [values[of_methods == source] for source in SOURCES]
     return sides[0].mean(skipna=False) - sides[1].mean(skipna=False)
 
 
@@ -283,8 +282,8 @@ def told_jointly(tests: pd.DataFrame) -> float:
     limits=DIFFERENCE,
 )
 @per_problem
-def competition_forgets_more(tests: pd.DataFrame) -> float:
-    return competition_ahead(tests.set_index("method")["forgetting_quality"])
+def competition_forgets_more(tests: pd.DataFrame, sources: Mapping[str, str]) -> float:
+    return competition_ahead(tests.set_index("method")["forgetting_quality"], sources)
 
 
 UTILITY_OF_SCORE = {
@@ -302,8 +301,8 @@ UTILITY_OF_SCORE = {
     ),
 )
 @per_problem
-def competition_scores_more(scores: pd.DataFrame, score: str) -> float:
-    return competition_ahead(of_first_setup(scores, score).mean())
+def competition_scores_more(scores: pd.DataFrame, score: str, sources: Mapping[str, str]) -> float:
+    return competition_ahead(of_first_setup(scores, score).mean(), sources)
 
 
 @statistic(
