@@ -28,6 +28,7 @@ from palimpsest.claims import (
     held_in,
     judge,
     judge_all,
+    statistic,
 )
 from palimpsest.estimates import SEEDS as SEEDS_VARY
 from palimpsest.estimates import Estimate
@@ -42,8 +43,9 @@ def of(values, models=None):
 ABOVE_0 = above(0)
 
 
-def claim(estimate=None, reads="one", region=ABOVE_0, **more):
-    return Claim("Q", "It is so.", reads, "a number", region, estimate, **more)
+def claim(estimate=None, reads="one", region=ABOVE_0, by_construction=False, evidence=(), **more):
+    declared = statistic(reads, "a number", evidence=evidence, **more)(estimate)
+    return Claim("Q", "It is so.", declared, region, by_construction)
 
 
 def table(**columns):
@@ -324,7 +326,7 @@ def test_only_what_lies_where_the_definitions_put_it_is_by_construction():
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.name)
 def test_a_section_names_the_kinds_that_its_claims_read(section):
     """The workflow gives the claims these tables and no others."""
-    read = {kind for made in section.load("claims") for kind in made.reads.split()}
+    read = {kind for made in section.load("claims") for kind in made.statistic.reads.split()}
     assert read <= {kind.name for kind in section.judged}
 
 
@@ -332,10 +334,66 @@ def test_a_section_names_the_kinds_that_its_claims_read(section):
 def test_every_claim_says_what_it_rests_on(section):
     known = {CONSTANT, RETRAINING, STAND_INS, LANGUAGE, NO_THRESHOLD}
     for claim in section.load("claims"):
-        assert claim.evidence, claim.claim
-        assert set(claim.evidence) <= known
+        evidence, words = claim.statistic.evidence, claim.statistic.words
+        assert evidence, claim.claim
+        assert set(evidence) <= known
         # Nothing rests on no threshold and on a threshold.
-        assert NO_THRESHOLD not in claim.evidence or len(claim.evidence) == 1
+        assert NO_THRESHOLD not in evidence or len(evidence) == 1
         # The words of the statistic agree: by recollection, one constant serves all strings.
-        if re.search(r", recollection\b", claim.statistic) and "contextual" not in claim.statistic:
-            assert claim.evidence == (CONSTANT,), claim.claim
+        if re.search(r", recollection\b", words) and "contextual" not in words:
+            assert evidence == (CONSTANT,), claim.claim
+
+
+# Statistics with arguments
+
+
+def limits_of(column):
+    return SHARE if column == "share" else DIFFERENCE
+
+
+@statistic(
+    "one", "{column} of {which}", limits=limits_of, evidence=lambda which: f"rests on {which}"
+)
+def mean_of_column(table, column):
+    """The mean, as an estimate without an interval."""
+    return Estimate((table[column].mean(),), table[column].mean())
+
+
+def test_words_limits_evidence_and_the_function_get_the_arguments_that_they_name():
+    chosen = mean_of_column.of(column="share", which="all")
+    assert (chosen.words, chosen.limits, chosen.evidence) == (
+        "share of all",
+        SHARE,
+        ("rests on all",),
+    )
+    assert chosen.estimate(table(share=[0.0, 0.5, 1.0])).mean == 0.5
+    assert mean_of_column.of(column="x").of(which="some").limits == DIFFERENCE
+    # Called, it is the function that was declared.
+    assert mean_of_column(table(x=2.0), "x").mean == 2
+
+
+def test_cases_get_the_arguments_that_they_name():
+    def of_model(table, model):
+        return [Case(model, 1, (table[table["model"] == model],))]
+
+    declared = statistic("one", "mean", evidence=NO_THRESHOLD, cases=of_model)(
+        mean_of_column.function
+    )
+    made = Claim("Q", "It is so.", declared.of(model="m", column="x"), ABOVE_0)
+    frame = judge_all([made], {"one": table(x=[1.0, 5.0, 3.0])})
+    assert (frame["language"].item(), frame["estimate"].item()) == ("m", 2.0)
+
+
+def test_facts_go_to_the_statistics_that_have_an_argument_of_their_name():
+    declared = [
+        statistic("one", "number", evidence=NO_THRESHOLD)(function)
+        for function in (lambda table, sides: of([sides["m"]]), lambda table: of([0.0]))
+    ]
+    made = [Claim("Q", "It is so.", one, ABOVE_0) for one in declared]
+    frame = judge_all(made, {"one": table(x=1.0).tail(1)}, facts={"sides": {"m": 3.0}})
+    assert frame["estimate"].tolist() == [3.0, 0.0]
+
+
+def test_an_argument_that_nothing_uses_is_an_error():
+    with pytest.raises(TypeError, match="mean_of_column: no argument colum"):
+        mean_of_column.of(colum="x")

@@ -10,6 +10,7 @@ import pytest
 from helpers.projects import Project
 from palimpsest import extensions
 from palimpsest.errors import UserError
+from palimpsest.unlearning.claims import CLAIMS
 
 SCRIPTS = Path(__file__).parents[1] / "workflow/scripts"
 PHASE = """
@@ -27,6 +28,18 @@ FIGURE = Figure(__name__, 999, "tradeoff", "A title", "A caption.", (STARTS,))
 
 def {name}(starts):
     return starts
+"""
+CLAIM = """
+from palimpsest.claims import RETRAINING, Claim, above, statistic
+from palimpsest.estimates import Estimate
+
+QUESTIONS = {"mine": "Is it so?"}
+
+@statistic("unlearning_tests", "a number", evidence=RETRAINING)
+def of_mine(tests):
+    return Estimate()
+
+CLAIMS = [Claim("mine", "It is so.", of_mine, above(0))]
 """
 SHOWN = """
 from palimpsest import extensions
@@ -74,6 +87,33 @@ def test_a_phase_and_a_figure_are_found_by_their_place(mine):
     figure = mine / "memorisation/figures/starts_of_mine.py"
     figure.write_text(figure.read_text().replace("return starts", "return starts.copy()"))
     assert shown(mine).stdout.splitlines()[-1] != code
+
+
+def test_a_claim_follows_those_of_its_section(tmp_path):
+    """So does its question; and the fingerprint of the claims knows its code."""
+    folder = written(tmp_path, {"unlearning/claims/mine.py": CLAIM})
+    code = f"""
+from palimpsest import extensions
+extensions.use(["{folder}"])
+from palimpsest import fingerprint, sections
+section = next(one for one in sections.SECTIONS if one.name == "unlearning")
+from palimpsest.unlearning.claims import QUESTIONS
+print(len(section.load("claims")), section.load("claims")[-1].claim, list(QUESTIONS)[-1])
+print(fingerprint.of_code(section.place("claims")))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(SCRIPTS)}
+
+    def shown_now():
+        given = [sys.executable, "-c", code]
+        done = subprocess.run(given, env=environment, capture_output=True, text=True)
+        assert not done.returncode, done.stderr
+        return done.stdout.splitlines()
+
+    found, before = shown_now()
+    assert found == f"{len(CLAIMS) + 1} It is so. mine"
+    mine = folder / "unlearning/claims/mine.py"
+    mine.write_text(CLAIM.replace("return Estimate()", "return Estimate((), 1.0)"))
+    assert shown_now()[1] != before
 
 
 def test_helpers_of_an_extension_are_modules_of_the_library(tmp_path):

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_reference_pages_are_up_to_date(tmp_path):
-    """docs/configuration.md and docs/tables.md are what `make docs` writes."""
+    """The pages on the configuration, the tables and the claims are what `make docs` writes."""
     script = ROOT / "workflow/scripts/reference.py"
     subprocess.run([sys.executable, script, tmp_path], check=True, capture_output=True)
     for page in tmp_path.iterdir():

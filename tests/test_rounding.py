@@ -15,8 +15,8 @@ from palimpsest.density.mixed_models import fit
 from palimpsest.density.regressions import standardised
 from palimpsest.information import is_degenerate, mutual_information, neuron_entropy, trends
 from palimpsest.memorisation import bayes, contextual, counterfactual, recollection
+from palimpsest.memorisation.claims.training_set_statistics import _slope
 from palimpsest.memorisation.leave_one_out import rank_correlation
-from palimpsest.memorisation.training_set_statistics import _slope
 from palimpsest.profiles.correlation import pearson
 from palimpsest.profiles.panel import NEVER, Panel
 from palimpsest.profiles.profile import pooled

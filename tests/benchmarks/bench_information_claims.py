@@ -48,8 +48,8 @@ from helpers.information_worlds import (  # noqa: E402
     information,
     noisy_epochs,
 )
-from palimpsest.information import claim_statistics as claims  # noqa: E402
 from palimpsest.information import epochs  # noqa: E402
+from palimpsest.information.claims import claim_statistics as claims  # noqa: E402
 from palimpsest.information.interventions import FRESH, REPEATED  # noqa: E402
 from palimpsest.information.kinds import MARKERS, SHUFFLES  # noqa: E402
 from palimpsest.information.trends import of_intervention, runs_of  # noqa: E402

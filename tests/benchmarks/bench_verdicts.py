@@ -25,7 +25,7 @@ from rows import Row, at_most, main, shown  # noqa: E402
 from palimpsest import claims  # noqa: E402
 from palimpsest.estimates import SEEDS as OVER_SEEDS  # noqa: E402
 from palimpsest.estimates import Estimate  # noqa: E402
-from palimpsest.memorisation.claim_statistics import estimator  # noqa: E402
+from palimpsest.memorisation.claims.claim_statistics import over_units  # noqa: E402
 from palimpsest.statistics import DECIMALS, rank_association, student  # noqa: E402
 
 N_STUDIES, TINY = 1000, 10
@@ -84,9 +84,12 @@ ON_THE_BOUND = [
 
 def claim_on(bound: float, limits: tuple[float, float] = claims.ANY_NUMBER) -> claims.Claim:
     """The claim that a statistic is at least a bound; the statistic is in the table."""
-    estimate = estimator(lambda table: table.set_index(["model", "seed"])["value"])
-    region = claims.at_least(bound)
-    return claims.Claim("", "", "values", "", region, estimate, limits=limits)
+
+    @claims.statistic("values", "", limits=limits, evidence=(), estimator=over_units)
+    def value(table):
+        return table.set_index(["model", "seed"])["value"]
+
+    return claims.Claim("", "", value, claims.at_least(bound))
 
 
 def verdicts(values: np.ndarray, claim: claims.Claim) -> np.ndarray:

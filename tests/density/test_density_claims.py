@@ -10,9 +10,10 @@ from scipy.stats import binom, t
 from helpers import density_worlds as worlds
 from helpers.density_scores import SEEDS, STUDY, memorised, retrieval, separation, truth
 from palimpsest.claims import AGREES, CANNOT_TELL, DISAGREES, judge, judge_all
-from palimpsest.density import claims, kinds
+from palimpsest.density import kinds
 from palimpsest.density.associations import spearman_given
 from palimpsest.density.claims import CLAIMS, QUESTIONS
+from palimpsest.density.claims import claim_statistics as claims
 from palimpsest.density.earlier import MEASURES, earlier
 from palimpsest.density.interventions import LEAK_CONDITIONS
 from palimpsest.density.kinds import (
@@ -30,14 +31,14 @@ from palimpsest.estimates import DROPPED, over_seeds
 from palimpsest.number_format import number
 from palimpsest.statistics import student
 
-OF_LEAKAGE = [claim for claim in CLAIMS if claim.reads == kinds.LEAKAGE.name]
+OF_LEAKAGE = [claim for claim in CLAIMS if claim.statistic.reads == kinds.LEAKAGE.name]
 SILENT = dict.fromkeys(["seed", "run", "group", "length", "string", "residual"], 0.0)
 NO_COPY, ONE_COPY = claims.NO_COPY, claims.ONE_COPY
 
 
 def verdicts(table: pd.DataFrame, kind: kinds.Kind) -> pd.DataFrame:
     """The judged claims that read one table, by the claim."""
-    chosen = [claim for claim in CLAIMS if claim.reads == kind.name]
+    chosen = [claim for claim in CLAIMS if claim.statistic.reads == kind.name]
     return judge_all(chosen, {kind.name: table}).set_index("claim")
 
 
@@ -65,7 +66,7 @@ def test_effects_on_the_loss_are_the_known_ones(exact, paraphrase):
         claims.paraphrase_effect: helped[0, 3] - helped[0, 0],
     }
     for effect, known in effects.items():
-        found = claims.of_leakage(table, effect, "loss")
+        found = effect.of(column="loss").estimate(table)
         np.testing.assert_allclose(found.values, [known] * 2, atol=1e-12)
         assert found.marks == ("placebos: 0 (0 to 0)",)
 
@@ -74,9 +75,9 @@ def test_effects_on_answers_are_the_known_ones():
     """Two paraphrases, or a copy, make an answer right that is wrong otherwise."""
     world = worlds.World(exact=0.3, paraphrase=0.1, odds=-60, steepness=400, **SILENT)
     table = worlds.leakage(world, 0, seeds=2, n_leaked=3, n_never=4)
-    copy = claims.of_leakage(table, claims.copy_effect, "answer_right")
+    copy = claims.copy_effect.of(column="answer_right").estimate(table)
     assert copy.values == (0.5, 0.5)
-    paraphrases = claims.of_leakage(table, claims.paraphrase_effect, "answer_right")
+    paraphrases = claims.paraphrase_effect.of(column="answer_right").estimate(table)
     assert paraphrases.values == (1.0, 1.0)
     assert copy.marks == paraphrases.marks == ("placebos: 0 (0 to 0)",)
 
@@ -88,7 +89,7 @@ def test_what_a_run_or_a_string_has_anyway_is_no_effect():
     of_string = rows.groupby(["seed", "string_id"]).ngroup()
     table = rows.assign(loss=of_run**2 + 7.0 * of_string)
     for effect in (claims.copy_effect, claims.paraphrase_effect):
-        np.testing.assert_allclose(claims.of_leakage(table, effect, "loss").values, 0, atol=1e-9)
+        np.testing.assert_allclose(effect.of(column="loss").estimate(table).values, 0, atol=1e-9)
 
 
 @pytest.mark.parametrize("embedding", [HIDDEN, NGRAMS])
@@ -204,7 +205,7 @@ def of_nothing() -> pd.DataFrame:
 )
 def test_nothing_is_claimed_where_nothing_helps(of_nothing, claim):
     """A verdict is wrong in 2.5 % of the studies on either side; the bound fails once in 1000."""
-    values = np.array(claim.estimate(of_nothing).values)
+    values = np.array(claim.statistic.estimate(of_nothing).values)
     assert len(values) == N_WORLDS * SEEDS_OF_NOTHING
     studies = [over_seeds(pd.Series(own), DROPPED) for own in values.reshape(N_WORLDS, -1)]
     found = [judge(study, claim)["verdict"] for study in studies]

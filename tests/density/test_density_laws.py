@@ -202,7 +202,7 @@ N_LEAKED, N_NEVER = 9, 30
 
 def verdicts_of(claim, table: pd.DataFrame) -> list[str]:
     """The verdicts of many studies of five seeds, from one table with all their seeds."""
-    values = np.array(claim.estimate(table).values).reshape(N_STUDIES, SEEDS_OF_STUDY)
+    values = np.array(claim.statistic.estimate(table).values).reshape(N_STUDIES, SEEDS_OF_STUDY)
     return [judge(over_seeds(pd.Series(own), DROPPED), claim)["verdict"] for own in values]
 
 
@@ -237,7 +237,7 @@ def separations(shifts: dict[float, float]) -> pd.DataFrame:
 def test_verdicts_on_separation_are_seldom_wrong_at_the_bound(words, area):
     """The area under the curve is the bound, or the same in both conditions or bandwidths."""
     (claim,) = (each for each in CLAIMS if each.claim.startswith(words))
-    assert claim.reads == kinds.SEPARATION.name
+    assert claim.statistic.reads == kinds.SEPARATION.name
     shift = np.sqrt(2) * norm.ppf(area)
     found = verdicts_of(claim, separations({0.1: shift, 1.0: shift}))
     assert found.count(AGREES) <= MOST

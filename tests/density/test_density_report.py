@@ -6,8 +6,9 @@ import pytest
 
 from helpers import density_worlds as worlds
 from helpers.density_scores import STUDY, memorised, retrieval
-from palimpsest.density import claims, kinds
+from palimpsest.density import kinds
 from palimpsest.density.claims import QUESTIONS
+from palimpsest.density.claims import claim_statistics as claims
 from palimpsest.density.kinds import GAUSSIAN, HIDDEN, LEAKED, NGRAMS, PLACEBO
 from palimpsest.density.report import earlier_or_later, part
 from palimpsest.estimates import with_interval

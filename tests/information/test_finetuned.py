@@ -220,7 +220,7 @@ def test_a_start_without_an_epoch_before_or_after_is_not_compared(start):
     ],
 )
 def test_the_claims_are_about_the_epoch_of_the_start(jumps, verdict):
-    chosen = [claim for claim in CLAIMS if claim.reads == EPOCHS.name]
+    chosen = [claim for claim in CLAIMS if claim.statistic.reads == EPOCHS.name]
     judged = judge_all(chosen, {EPOCHS.name: epochs_in(jumps)})
     entropy, information, *_ = judged.to_dict("records")
     assert entropy["verdict"] == verdict
@@ -244,7 +244,7 @@ def test_the_claims_on_the_end_are_about_the_last_epoch():
 @pytest.mark.parametrize("variant", [REPEATED, FRESH])
 def test_a_run_without_the_other_variant_is_not_compared(variant):
     table = epochs_in([0.5, 0.4, 0.6])
-    chosen = [claim for claim in CLAIMS if claim.reads == EPOCHS.name]
+    chosen = [claim for claim in CLAIMS if claim.statistic.reads == EPOCHS.name]
     for given, n in (
         (table[table["variant"] == variant], 0),
         (table[(table["seed"] > 0) | (table["variant"] == variant)], 2),

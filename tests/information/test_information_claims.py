@@ -11,9 +11,9 @@ from scipy.stats import binom, kendalltau, pearsonr, ttest_1samp
 from helpers import information_worlds as worlds
 from palimpsest.claims import AGREES, CANNOT_TELL, DISAGREES, judge, judge_all
 from palimpsest.estimates import DROPPED, lowest, over_seeds
-from palimpsest.information import claim_statistics as claims
 from palimpsest.information import trends
 from palimpsest.information.claims import CLAIMS, QUESTIONS
+from palimpsest.information.claims import claim_statistics as claims
 from palimpsest.information.kinds import EPOCHS, INFORMATION, MARKERS, SHUFFLES
 from palimpsest.number_format import number
 from palimpsest.statistics import chance_of_equal_orders, student, student_p_value

@@ -9,17 +9,17 @@ from helpers.memorisation_worlds import (
     MODELS,
     SEEDS,
 )
-from palimpsest.memorisation import claim_statistics as statistics
 from palimpsest.memorisation.claims import CLAIMS
-from palimpsest.memorisation.retraining_claims import STRONGER
+from palimpsest.memorisation.claims import claim_statistics as statistics
+from palimpsest.memorisation.claims.rows import STRONGER
 from palimpsest.statistics import student
 
 IN_EXCESS = [
     claim
     for claim in CLAIMS
-    if "minus" in claim.statistic
-    and "strings never trained on" in claim.statistic
-    and claim.reads in ("tradeoff", "deduplication")
+    if "minus" in claim.statistic.words
+    and "strings never trained on" in claim.statistic.words
+    and claim.statistic.reads in ("tradeoff", "deduplication")
 ]
 
 
@@ -82,8 +82,8 @@ def of_models(values):
 
 def lowest(values):
     """The estimate for the lowest of the models."""
-    return statistics.in_lowest_model(lambda table: table.set_index(statistics.UNIT)["x"])(
-        of_models(values)
+    return statistics.in_lowest_model(
+        lambda table: table.set_index(statistics.UNIT)["x"], {}, of_models(values)
     )
 
 

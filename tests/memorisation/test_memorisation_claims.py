@@ -21,11 +21,12 @@ from palimpsest import tables
 from palimpsest.claims import each_language, judge
 from palimpsest.estimates import SEEDS as OVER_SEEDS
 from palimpsest.estimates import Estimate
-from palimpsest.memorisation import claim_statistics as statistics
 from palimpsest.memorisation.claims import CLAIMS, QUESTIONS
-from palimpsest.memorisation.retraining_claims import BY_RETRAINING, STRONGER
+from palimpsest.memorisation.claims import claim_statistics as statistics
+from palimpsest.memorisation.claims.rows import STRONGER
+from palimpsest.memorisation.claims.target_statistics import score_increases
 from palimpsest.sections import KINDS
-from palimpsest.statistics import DECIMALS, chance_of_equal_orders, student
+from palimpsest.statistics import DECIMALS, chance_of_equal_orders, rank_association, student
 
 
 def key(claim):
@@ -80,14 +81,14 @@ def test_one_row_per_claim_and_language():
     frame = verdicts("paper")
     assert not frame.duplicated(["question", "claim", "language"]).any()
     comparisons = {
-        claim.claim for claim in CLAIMS if claim.cases is statistics.low_and_high_entropy
+        claim.claim for claim in CLAIMS if claim.statistic.cases is statistics.low_and_high_entropy
     }
     assert set(frame.loc[frame["claim"].isin(comparisons), "language"]) == {"low - high"}
 
 
 def test_what_the_definitions_decide_is_marked():
     decided = {claim.claim for claim in CLAIMS if claim.by_construction}
-    told = {claim.claim for claim in CLAIMS if "by construction" in claim.statistic}
+    told = {claim.claim for claim in CLAIMS if "by construction" in claim.statistic.words}
     assert decided == told
     assert len(decided) == 6
     frame = verdicts("paper")
@@ -103,7 +104,7 @@ def test_what_the_definitions_decide_is_marked():
 @pytest.mark.parametrize("claim", TESTED, ids=key)
 def test_a_claim_can_hold_and_can_fail(claim):
     """Neither the region nor the rest of the range is a single value, or empty."""
-    (low, high, _), (least, most) = claim.region, claim.limits
+    (low, high, _), (least, most) = claim.region, claim.statistic.limits
     assert min(high, most) - max(low, least) > 0.01
     assert low - least > 0.01 or most - high > 0.01
 
@@ -123,7 +124,7 @@ def test_random_orders_of_three_targets_that_are_alike_are_no_verdict():
     one = planted("paper")[0]["disagreement"].query("model == 'm5' and seed < 3")
     note = claims({"disagreement": one}).set_index("claim")["note"][claim.claim]
     assert note.endswith("the 3 seeds would give the same value in 8.3 % of cases")
-    values = [statistics.rank_association([3, 2, 1], -np.array(p)) for p in permutations(range(3))]
+    values = [rank_association([3, 2, 1], -np.array(p)) for p in permutations(range(3))]
     studies = list(product(values, repeat=3))
     alike = [study for study in studies if len(set(study)) == 1]
     assert len(alike) / len(studies) == pytest.approx(0.083, abs=0.0005)
@@ -147,7 +148,7 @@ def test_studies_that_were_not_run_leave_open_rows(tmp_path):
 OVER_STRINGS = [
     claim
     for claim in CLAIMS
-    if claim.reads == "approximation" and "the ceiling)" not in claim.statistic
+    if claim.statistic.reads == "approximation" and "the ceiling)" not in claim.statistic.words
 ]
 
 
@@ -206,7 +207,7 @@ def test_an_undefined_correlation_cannot_tell():
 def test_one_language_has_no_higher_or_lower_entropy():
     one = planted("paper")[0]["tradeoff"].query("language == 'high'")
     frame = claims({"tradeoff": one}).set_index("claim")
-    compared = [claim.claim for claim in CLAIMS if claim.cases is not each_language]
+    compared = [claim.claim for claim in CLAIMS if claim.statistic.cases is not each_language]
     assert set(frame.loc[compared, "verdict"]) == {"cannot tell"}
     assert (frame.loc[compared, "n_seeds"] == 0).all()
 
@@ -253,13 +254,13 @@ def test_a_saturated_score_does_not_count_as_falling():
             "score": trembling,
         }
     )
-    (found,) = statistics.score_increases(frame, "contextual")
+    (found,) = score_increases(frame, "contextual")
     assert found > 0.7
-    (falling,) = statistics.score_increases(frame.assign(score=trembling[::-1]), "contextual")
+    (falling,) = score_increases(frame.assign(score=trembling[::-1]), "contextual")
     assert falling < -0.7
-    (flat,) = statistics.score_increases(frame.assign(score=0.9), "contextual")
+    (flat,) = score_increases(frame.assign(score=0.9), "contextual")
     assert flat == 0
-    assert statistics.score_increases(frame.assign(start=np.nan), "contextual").empty
+    assert score_increases(frame.assign(start=np.nan), "contextual").empty
 
 
 def test_languages_are_compared_in_pairs():
@@ -272,16 +273,19 @@ def test_languages_are_compared_in_pairs():
         }
     )
     cases = {
-        select: [(case.language, case.n_models) for case in select(study)]
-        for select in (
-            statistics.low_and_high_entropy,
-            statistics.low_entropy,
-            statistics.high_entropy,
+        name: [(case.language, case.n_models) for case in found]
+        for name, found in (
+            ("both", statistics.low_and_high_entropy(study)),
+            ("low", statistics.of_entropy(study, "low")),
+            ("high", statistics.of_entropy(study, "high")),
         )
     }
-    assert cases[statistics.low_and_high_entropy] == [("L2 - L1", 1), ("L4 - L3", 1)]
-    assert cases[statistics.low_entropy] == [("L2", 2), ("L4", 1)]
-    assert cases[statistics.high_entropy] == [("L1", 1), ("L3", 1)]
+    assert cases["both"] == [("L2 - L1", 1), ("L4 - L3", 1)]
+    assert cases["low"] == [("L2", 2), ("L4", 1)]
+    assert cases["high"] == [("L1", 1), ("L3", 1)]
+
+
+BY_RETRAINING = " (by retraining)"  # in the words of each claim by retraining
 
 
 def test_retraining_follows_what_it_is_stronger_than():

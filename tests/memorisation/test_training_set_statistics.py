@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from palimpsest.memorisation import training_set_statistics as sets
-from palimpsest.memorisation.claim_statistics import UNIT
+from palimpsest.memorisation.claims import learning_statistics as learning
+from palimpsest.memorisation.claims import training_set_statistics as sets
+from palimpsest.memorisation.claims.claim_statistics import UNIT
 
 
 def sizes(**columns):
@@ -66,10 +67,10 @@ def optimum(**columns):
 def test_a_share_is_corrected_for_false_alarms():
     """Half of the unseen strings are below: of 0.9 below, 0.8 fell because of the training."""
     frame = optimum(measure=["contextual"], below_distinct=[0.9], below_unseen=[0.5])
-    np.testing.assert_allclose(sets.share_made_to_fall(frame, "contextual"), [0.8])
+    np.testing.assert_allclose(learning.share_made_to_fall(frame, "contextual"), [0.8])
     for below, unseen, share in ((0.3, 0.3, 0.0), (1.0, 0.5, 1.0), (1.0, 1.0, np.nan)):
         changed = frame.assign(below_distinct=below, below_unseen=unseen)
-        np.testing.assert_allclose(sets.share_made_to_fall(changed, "contextual"), [share])
+        np.testing.assert_allclose(learning.share_made_to_fall(changed, "contextual"), [share])
 
 
 def test_the_correction_finds_the_share_that_training_made_to_fall():
@@ -82,7 +83,7 @@ def test_the_correction_finds_the_share_that_training_made_to_fall():
         frame = optimum(
             measure=["contextual"], below_distinct=[below.mean()], below_unseen=[unseen.mean()]
         )
-        found.append(sets.share_made_to_fall(frame, "contextual").item())
+        found.append(learning.share_made_to_fall(frame, "contextual").item())
     assert np.mean(found) == pytest.approx(0.7, abs=0.01)
 
 
@@ -127,7 +128,7 @@ def test_a_band_that_the_end_of_training_cuts_is_undefined():
     frame = bands(start_p10=[2.0, 2.0, 11.0], start_p90=[8.0, 10.5, 11.0])
     expected = np.array([6, np.nan, np.nan])
     np.testing.assert_array_equal(sets.band(frame, "dedup", "contextual"), expected)
-    np.testing.assert_array_equal(sets.band_width(frame, "contextual"), expected / 10)
+    np.testing.assert_array_equal(learning.band_width(frame, "contextual"), expected / 10)
 
 
 def test_the_band_of_strings_that_never_start_reaches_beyond_the_training():
@@ -138,9 +139,9 @@ def test_the_band_of_strings_that_never_start_reaches_beyond_the_training():
         never_starts=[0.0, 0.0, 0.1, 1.0],
         optimal_epoch=6,
     )
-    np.testing.assert_array_equal(sets.optimum_in_band(frame, "contextual"), [1, 0, 1, 0])
+    np.testing.assert_array_equal(learning.optimum_in_band(frame, "contextual"), [1, 0, 1, 0])
     unknown = frame.assign(never_starts=np.nan)
-    assert sets.optimum_in_band(unknown, "contextual").isna().all()
+    assert learning.optimum_in_band(unknown, "contextual").isna().all()
 
 
 def delays(**columns):
@@ -181,7 +182,7 @@ def test_the_excess_before_optimal_learning_is_at_the_measurement_before():
         }
     )
     np.testing.assert_allclose(sets.excess_before_optimum(frame, "contextual"), [0.2])
-    np.testing.assert_allclose(sets.excess_at_optimum(frame, "below", "contextual"), [0.4])
+    np.testing.assert_allclose(learning.excess_at_optimum(frame, "below", "contextual"), [0.4])
     untrained = frame.assign(optimal_epoch=0)
     assert sets.excess_before_optimum(untrained, "contextual").empty
 
@@ -202,9 +203,9 @@ def test_the_lowest_excess_is_on_the_same_strings():
             "below_unseen_covered": [0.2, 0.1, 0.1],
         }
     )
-    np.testing.assert_allclose(sets.least_excess_at_optimum(frame), [0.3])
+    np.testing.assert_allclose(learning.least_excess_at_optimum(frame), [0.3])
     unknown = frame.assign(below_covered=[0.5, np.nan, 0.7])
-    assert sets.least_excess_at_optimum(unknown).isna().all()
+    assert learning.least_excess_at_optimum(unknown).isna().all()
 
 
 def test_slower_training_is_at_equal_weights_and_equal_steps():

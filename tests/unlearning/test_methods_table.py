@@ -283,6 +283,10 @@ BASE = "{repair: finetune, share: 0.4, rate: 1"
         ("mine: {grid: {}}\n", "mine: must have phases: [...]"),
         ("mine: 3\n", "mine: must have phases: [...]"),
         (f"mine: {{phases: [{BASE}}}], gird: {{}}}}\n", "unknown key 'gird'; known: grid, phases,"),
+        (
+            f"mine: {{phases: [{BASE}}}], source: literatur}}\n",
+            "mine: source: 'literatur' is not one of competition, literature (did you mean",
+        ),
         (f"retrain: {{phases: [{BASE}}}]}}\n", "retrain: the name is taken"),
         (f"my.method: {{phases: [{BASE}}}]}}\n", "'my.method' is not a name of a method"),
         (f"mine: {{phases: [{BASE}}}]}}\n" * 2, "methods.yaml:2: the key 'mine' is there a"),

@@ -5,6 +5,7 @@ cannot fail together), and one in which chance is larger than any difference.
 """
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,12 +16,25 @@ from helpers import unlearning_claim_worlds as worlds
 from helpers.unlearning_claim_worlds import RIGHT, problem, scaled
 from palimpsest.claims import judge_all
 from palimpsest.statistics import student
+from palimpsest.unlearning.claims import CLAIMS, QUESTIONS
 from palimpsest.unlearning.claims import claim_statistics as statistics
 from palimpsest.unlearning.claims import hardness_statistics as hardness
 from palimpsest.unlearning.claims import ranking_statistics as rankings
-from palimpsest.unlearning.claims.rows import CLAIMS, QUESTIONS
+from palimpsest.unlearning.methods import read_methods
 
+ROOT = Path(__file__).parents[2]
 WRONG = ("wrong", "also_wrong", "third_wrong")
+
+
+SOURCES = {
+    name: method.source
+    for name, method in read_methods(ROOT / "config/unlearning.yaml").items()
+    if method.source
+}
+
+
+def judged(given):
+    return judge_all(CLAIMS, given, facts={"sources": SOURCES})
 
 
 @cache
@@ -30,7 +44,7 @@ def world(name):
 
 @cache
 def verdicts(name):
-    return judge_all(CLAIMS, world(name)).set_index("claim")
+    return judged(world(name)).set_index("claim")
 
 
 @pytest.mark.parametrize("claim", [claim.claim for claim in CLAIMS])
@@ -67,14 +81,14 @@ def test_intervals_over_the_seeds_have_p_values():
 
 
 def test_tables_that_are_not_there_leave_open_rows():
-    frame = judge_all(CLAIMS, {})
+    frame = judged({})
     assert set(frame["verdict"]) == {"cannot tell"}
     assert not frame["n_seeds"].any()
 
 
 def test_claims_on_full_need_full():
     table = world("right")["unlearning_scores"].query("setup != 'full'")
-    frame = judge_all(CLAIMS, {**world("right"), "unlearning_scores": table})
+    frame = judged({**world("right"), "unlearning_scores": table})
     undefined = frame[frame["n_seeds"] == 0]["claim"]
     assert set(undefined) == {made.claim for made in CLAIMS if "(full)" in made.claim}
 
@@ -85,7 +99,7 @@ def test_few_methods_are_no_error(names):
         kind: frame[frame["method"].isin(names)] if names else frame.head(0)
         for kind, frame in world("right").items()
     }
-    frame = judge_all(CLAIMS, few)
+    frame = judged(few)
     assert len(frame) == len(CLAIMS)
     on_methods = frame["claim"].str.contains("rank|poor proxy|trades|competition|differ in what")
     assert set(frame.loc[on_methods, "verdict"]) == {"cannot tell"}
@@ -93,7 +107,7 @@ def test_few_methods_are_no_error(names):
 
 def test_one_seed_gives_no_interval():
     one = {kind: frame[frame["seed"] == 0] for kind, frame in world("right").items()}
-    frame = judge_all(CLAIMS, one)
+    frame = judged(one)
     assert set(frame["verdict"]) == {"cannot tell"}
     assert frame["estimate"].notna().sum() >= len(CLAIMS) - 1
 
@@ -108,7 +122,7 @@ def test_what_is_at_its_floor_cannot_be_told():
         "epsilons": world("right")["epsilons"].assign(epsilon=50.0),
         "unlearning_metrics": worlds.metrics(RIGHT, scaled(RIGHT, 0), 0.01),
     }
-    frame = judge_all(CLAIMS, given).set_index("claim")
+    frame = judged(given).set_index("claim")
     relearned = frame.index.str.startswith("Unlearned models return")
     assert relearned.sum() == 1
     assert set(frame[~relearned]["verdict"]) == {"cannot tell"}
@@ -127,7 +141,7 @@ def test_an_undefined_problem_takes_away_the_interval():
 def test_several_models_are_averaged_within_a_seed():
     table = world("right")["unlearning_tests"]
     other = table.assign(model="n", forgetting_quality=table["forgetting_quality"] / 2)
-    found = statistics.estimator(statistics.short_of_retraining)
+    found = statistics.short_of_retraining.estimate
     both, alone, half = (found(each) for each in (pd.concat([table, other]), table, other))
     np.testing.assert_allclose(both.values, (np.array(alone.values) + half.values) / 2)
     assert both.models == {"m": pytest.approx(alone.mean), "n": pytest.approx(half.mean)}
@@ -178,7 +192,10 @@ def test_a_metric_is_compared_with_repetitions_of_other_models(setup, expected):
     gaps = [(m, "mia_gap", -q) for m, q in zip("abc", quality[0], strict=True)]
     metrics = of_one_seed(gaps, ["method", "metric", "estimate"])
     found = rankings.gap_ranks_as_quality(
-        metrics, of_one_seed(rows, columns), metric="mia_gap", agreement=rankings.ALONE
+        metrics,
+        of_one_seed(rows, columns),
+        gap="membership inference gap",
+        agreement=rankings.ALONE,
     )
     assert found.item() == expected
 
@@ -191,7 +208,7 @@ def test_the_weakest_method_is_named():
         .assign(seed=seed)
         for m, v in given.items() for seed in range(3)
     )  # fmt: skip
-    found = statistics.lowest_of_methods(statistics.forgotten)(table)
+    found = statistics.forgotten.estimate(table)
     assert found.marks == ("weakest: weak",)
     assert found.values == pytest.approx(given["weak"])
     assert found.lower == pytest.approx(student(given["weak"]).lower)
@@ -205,7 +222,7 @@ def test_tables_without_tests_leave_the_claims_open():
     summary = world("right")["unlearning_gap_summary"].assign(lower=np.nan, upper=np.nan)
     gaps = world("right")["unlearning_gaps"].assign(lower=np.nan, upper=np.nan)
     given = {"unlearning_tests": tests, "unlearning_gap_summary": summary, "unlearning_gaps": gaps}
-    frame = judge_all(CLAIMS, {**world("right"), **given}).set_index("claim")
+    frame = judged({**world("right"), **given}).set_index("claim")
     nulls = "fall short|attacker that sees all|close the gap unevenly"
     is_open = frame.index.str.contains(nulls)
     assert is_open.sum() == 3
@@ -215,7 +232,7 @@ def test_tables_without_tests_leave_the_claims_open():
 
 
 def test_hard_for_all_needs_models_that_methods_do_not_share():
-    found = hardness.estimator_under_full(hardness.hard_for_all)
+    found = hardness.hard_for_all.estimate
     shared = worlds.epsilons(2.5, 1.0, setup="reuse-n-n")
     without = found(shared)
     assert without.mean > 0
@@ -286,7 +303,6 @@ def test_a_largest_difference_needs_three_seeds():
 def test_a_weakest_method_that_forgets_nothing_is_rarely_said_to_forget(n_seeds):
     """Of six methods, one or all are exactly at the bound: both verdicts are wrong."""
     chance = np.random.default_rng(n_seeds)
-    estimate = statistics.lowest_of_methods(lambda rows: rows.set_index("name")["share"])
     for others in (0.0, 0.5):
         holds = fails = 0
         for _ in range(150):
@@ -296,7 +312,9 @@ def test_a_weakest_method_that_forgets_nothing_is_rarely_said_to_forget(n_seeds)
                 pd.DataFrame({"name": list("abcdef"), "share": row}).assign(**problem(seed))
                 for seed, row in enumerate(share)
             )
-            found = estimate(table)
+            found = statistics.lowest_of_methods(
+                lambda rows: rows.set_index("name")["share"], {}, table
+            )
             holds += found.lower > 0
             fails += found.upper < 0
         assert max(holds, fails) <= most_false(150)
@@ -306,7 +324,6 @@ def test_a_weakest_method_that_forgets_nothing_is_rarely_said_to_forget(n_seeds)
 def test_a_method_far_from_full_is_rarely_called_near(n_seeds):
     """One method of six is exactly at the bound: both verdicts are wrong."""
     chance = np.random.default_rng(n_seeds)
-    estimate = statistics.within_in_every_method(lambda rows: rows.set_index("name")["distance"])
     near = far = 0
     for _ in range(200):
         distance = 0.05 * chance.standard_normal((n_seeds, 6))
@@ -315,7 +332,9 @@ def test_a_method_far_from_full_is_rarely_called_near(n_seeds):
             pd.DataFrame({"name": list("abcdef"), "distance": row}).assign(**problem(seed))
             for seed, row in enumerate(distance)
         )
-        found = estimate(table)
+        found = statistics.within_in_every_method(
+            lambda rows: rows.set_index("name")["distance"], {}, table
+        )
         near += found.upper <= 0.1
         far += found.lower > 0.1
     assert max(near, far) <= most_false(200)

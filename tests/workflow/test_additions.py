@@ -12,7 +12,6 @@ import pytest
 from helpers.projects import CONFIGFILES, Project, with_the_tests_of_the_project
 
 ROOT = Path(__file__).parents[2]
-LIBRARY = "workflow/scripts/palimpsest"
 WHOLE = ("sections", "experiment", "structure", "claims", "reference", "fingerprint")
 OF_THE_ROOM = ("memorisation_tables", "measures")
 QUICK = [
@@ -68,10 +67,8 @@ def add_study(project):
 def add_claim(project):
     """Add a claim as the page says."""
     (claim,) = pieces("A claim")
-    claims = project.folder / LIBRARY / "memorisation/claims.py"
-    text = claims.read_text()
-    place = text.rindex("]\n")
-    claims.write_text(f"{text[:place]}{claim},\n{text[place:]}")
+    write(project, "memorisation/claims/most.py", claim)
+    configure(project)
 
 
 def run(project, *targets):

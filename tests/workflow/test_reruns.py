@@ -850,7 +850,7 @@ CASES = {
     "a function that no table is made with": Case(
         commented(f"{LIBRARY}/memorisation/measures.py", "def new():\n    return 1"), NOTHING
     ),
-    "a new claim": Case(commented(f"{LIBRARY}/memorisation/claims.py", NEW_CLAIM), END),
+    "a new claim": Case(commented(f"{LIBRARY}/memorisation/claims/rows.py", NEW_CLAIM), END),
     "a new kind of table": Case(commented(f"{LIBRARY}/memorisation/kinds.py", NEW_KIND), NOTHING),
     "`scripts/make.py`, which makes all tables": Case(
         commented("workflow/scripts/make.py"),

@@ -56,6 +56,7 @@ rule claims:
         **made_by("palimpsest.results:claims", *experiment.places("claims")),
         sections=[section.name for section in experiment.sections],
         families=experiment.families,
+        facts=experiment.facts,
     script:
         "../scripts/make.py"
 

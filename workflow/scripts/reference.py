@@ -18,6 +18,7 @@ def pages() -> dict[str, str]:
             schema_of(config / "schemas", SECTIONS), config / "config.yaml", config / "paper.yaml"
         ),
         "tables.md": reference.tables_page(KINDS.values()),
+        "claims.md": reference.claims_page(SECTIONS),
     }
 
 

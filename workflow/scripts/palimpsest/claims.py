@@ -7,13 +7,17 @@ same value, the interval has no width. This shows a floor, a ceiling or a tie an
 the verdict is "cannot tell". `tests/benchmarks/bench_verdicts.py` measures how often a verdict is
 wrong.
 
-Each claim defines its own statistic, and whether the interval is over seeds, strings or splits of
-models. Every section lists its claims in its `claims.py`.
+A statistic is declared where it is computed, by the decorator `statistic`: what it reads, its
+words, its limits and what it rests on. A claim is one row: a question, a sentence, a statistic and
+a region. A section lists its claims in `claims/rows.py`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from inspect import signature
+from string import Formatter
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -94,6 +98,109 @@ def n_models_in(table: pd.DataFrame) -> int:
     return table["model"].nunique() if "model" in table else 0
 
 
+def computed(function: Callable[..., Estimate], arguments: Mapping, *tables) -> Estimate:
+    """The estimate of a function that gives an estimate itself."""
+    return function(*tables, **those_of(function, arguments))
+
+
+def those_of(function: Callable, arguments: Mapping) -> dict:
+    """The arguments that a function has parameters for."""
+    return {name: arguments[name] for name in signature(function).parameters if name in arguments}
+
+
+@dataclass(frozen=True, eq=False)
+class Statistic:
+    """A statistic of tables: what it reads, what it is in words, and how it is estimated.
+
+    Called, it is the function on which it was declared. `of` fixes arguments. Words, limits,
+    evidence and cases may depend on arguments: each of them may be a function, which gets the
+    arguments that it has parameters for. So does the function of the statistic.
+
+    Parameters
+    ----------
+    function : from tables to an `Estimate`, or to the values that `estimator` takes
+    reads : the kind of table that the statistic reads, or several kinds, separated by blanks
+    template : the statistic in words, with the names of arguments in braces
+    range : smallest and largest value that the statistic can have; intervals are clipped to them
+    rests_on : what the statistic rests on, one or several of the names above
+    cases : function that makes the cases from the whole tables
+    estimator : makes the estimate from `function`, `arguments` and the tables of one case
+    arguments : those that are fixed
+    """
+
+    function: Callable
+    reads: str
+    template: str | Callable[..., str]
+    range: tuple[float, float] | Callable[..., tuple[float, float]]
+    rests_on: str | tuple[str, ...] | Callable[..., str | tuple[str, ...]]
+    cases: Callable[..., list[Case]] = field(repr=False)
+    estimator: Callable[..., Estimate] = field(repr=False)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, *tables, **arguments):
+        return self.function(*tables, **arguments)
+
+    def of(self, **arguments) -> "Statistic":
+        """The statistic with some arguments. Raises `TypeError` for one that nothing uses."""
+        if unused := arguments.keys() - self._parameters():
+            raise TypeError(f"{self.function.__name__}: no argument {', '.join(sorted(unused))}")
+        return replace(self, arguments={**self.arguments, **arguments})
+
+    def knowing(self, facts: Mapping[str, Any]) -> "Statistic":
+        """The statistic with those of some arguments that it has, except what is fixed already."""
+        known = {name: facts[name] for name in facts.keys() & self._parameters()}
+        return replace(self, arguments={**known, **self.arguments})
+
+    @property
+    def words(self) -> str:
+        return self._at(self.template).format(**self.arguments)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        return self._at(self.range)
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        found = self._at(self.rests_on)
+        return (found,) if isinstance(found, str) else found
+
+    def estimate(self, *tables: pd.DataFrame) -> Estimate:
+        """The estimate from the tables of one case."""
+        return self.estimator(self.function, self.arguments, *tables)
+
+    def of_cases(self, *frames: pd.DataFrame) -> list[tuple[str, int, Estimate]]:
+        """Language, number of models and estimate of each case in whole tables."""
+        cases = self.cases(*frames, **those_of(self.cases, self.arguments))
+        return [(case.language, case.n_models, self.estimate(*case.tables)) for case in cases]
+
+    def _at(self, declared):
+        return declared(**those_of(declared, self.arguments)) if callable(declared) else declared
+
+    def _parameters(self) -> set[str]:
+        parts = (self.function, self.template, self.range, self.rests_on, self.cases)
+        names = {name for part in parts if callable(part) for name in signature(part).parameters}
+        if isinstance(self.template, str):
+            names |= {name for _, name, *_ in Formatter().parse(self.template) if name}
+        return names
+
+
+def statistic(
+    reads: str,
+    words: str | Callable[..., str],
+    *,
+    evidence: str | tuple[str, ...] | Callable,
+    limits: tuple[float, float] | Callable = ANY_NUMBER,
+    cases: Callable[..., list[Case]] = each_language,
+    estimator: Callable[..., Estimate] = computed,
+) -> Callable[[Callable], Statistic]:
+    """Declare a function as a `Statistic`, which has the meaning of the parameters."""
+
+    def declare(function: Callable) -> Statistic:
+        return Statistic(function, reads, words, limits, evidence, cases, estimator)
+
+    return declare
+
+
 @dataclass(frozen=True)
 class Claim:
     """One claim that tables can test.
@@ -102,34 +209,30 @@ class Claim:
     ----------
     question : key of the question that the claim answers, in the section's `QUESTIONS`
     claim : the claim in one sentence
-    reads : the kind of table that the claim reads, or several kinds, separated by blanks
-    statistic : the statistic in words
+    statistic : the statistic that tests the claim, with its arguments
     region : where the statistic has to lie for the claim to hold
-    estimate : function that makes an `Estimate` from the tables of one case
-    cases : function that makes the cases from the whole tables; by default, one case per language
     by_construction : whether the definitions alone force the statistic into the region
-    limits : smallest and largest value that the statistic can have; intervals are clipped to them
-    evidence : what the statistic rests on, of the names above
+    mark : what a reader has to know about all rows of the claim, in a few words
     """
 
     question: str
     claim: str
-    reads: str
-    statistic: str
+    statistic: Statistic
     region: Region
-    estimate: Callable[..., Estimate] = field(repr=False)
-    cases: Callable[..., list[Case]] = field(default=each_language, repr=False)
     by_construction: bool = False
-    limits: tuple[float, float] = ANY_NUMBER
-    evidence: tuple[str, ...] = ()
+    mark: str = ""
 
-    def tests(self, given: Mapping[str, pd.DataFrame | None]) -> list[tuple[str, int, Estimate]]:
+    def tests(
+        self, given: Mapping[str, pd.DataFrame | None], facts: Mapping[str, Any]
+    ) -> list[tuple[str, int, Estimate]]:
         """Language, number of models and estimate of each case; [] if a table has no rows."""
-        frames = [given.get(kind) for kind in self.reads.split()]
+        frames = [given.get(kind) for kind in self.statistic.reads.split()]
         if any(frame is None or frame.empty for frame in frames):
             return []
-        cases = self.cases(*frames)
-        return [(case.language, case.n_models, self.estimate(*case.tables)) for case in cases]
+        return [
+            (language, n_models, estimate._replace(marks=(*estimate.marks, self.mark)))
+            for language, n_models, estimate in self.statistic.knowing(facts).of_cases(*frames)
+        ]
 
 
 NOT_TESTED = [("", 0, Estimate())]
@@ -139,36 +242,38 @@ def judge_all(
     claims: Iterable[Claim],
     given: Mapping[str, pd.DataFrame | None],
     families: Mapping[str, str] | None = None,
+    facts: Mapping[str, Any] = MappingProxyType({}),
 ) -> pd.DataFrame:
     """The table `claims`: one row for every claim and every case of the claim.
 
     Parameters
     ----------
     claims : the claims of all sections
-    given : whole tables, by the names of their kinds, which the claims use in `reads`
+    given : whole tables, by the names of their kinds, which the statistics use in `reads`
         A claim whose table is absent or empty has one row, without a language: cannot tell.
     families : the family of every model; if None, families of models are not counted
+    facts : arguments that depend on the configuration, for the statistics that have them
 
     Raises
     ------
     ValueError
-        If a statistic lies outside the limits that its claim declares.
+        If a statistic lies outside the limits that it declares.
     """
     rows = [
         {
             "question": claim.question,
             "claim": claim.claim,
-            "statistic": claim.statistic,
+            "statistic": claim.statistic.words,
             "agrees_if": claim.region.text,
-            "evidence": ", ".join(claim.evidence),
-            "coverage": estimate.coverage if STAND_INS in claim.evidence else np.nan,
+            "evidence": ", ".join(claim.statistic.evidence),
+            "coverage": estimate.coverage if STAND_INS in claim.statistic.evidence else np.nan,
             "language": language,
             "n_models": n_models if estimate.models is None else len(estimate.models),
             **judge(estimate, claim),
             **held_in(estimate, claim.region, families),
         }
         for claim in claims
-        for language, n_models, estimate in claim.tests(given) or NOT_TESTED
+        for language, n_models, estimate in claim.tests(given, facts) or NOT_TESTED
     ]
     corrected = holm([row["p_value"] for row in rows])
     rows = [{**row, "p_holm": p_value} for row, p_value in zip(rows, corrected, strict=True)]
@@ -189,7 +294,7 @@ def judge(estimate: Estimate, claim: Claim) -> dict:
     # Rounded, so that seeds that all give 0.1 have a mean equal to the bound 0.1.
     rounded = np.round([estimate.mean, estimate.lower, estimate.upper], DECIMALS)
     mean, lower, upper = rounded + 0.0  # -0 becomes 0
-    least, most = claim.limits
+    least, most = claim.statistic.limits
     if mean < least or mean > most:
         raise ValueError(
             f"{claim.claim}: the statistic is {mean:g}, but its limits are {least:g} and {most:g}"
@@ -236,7 +341,7 @@ def nearest_bound(value: float, claim: Claim) -> float:
     two bounds, a test against the nearest bound is the larger p-value of the tests against each:
     inside the region, the test of equivalence (TOST) at 2.5 % on each side.
     """
-    (low, high, _), (least, most) = claim.region, claim.limits
+    (low, high, _), (least, most) = claim.region, claim.statistic.limits
     bounds = [bound for bound, counts in ((low, low > least), (high, high < most)) if counts]
     return min(bounds, key=lambda bound: abs(value - bound), default=np.nan)
 

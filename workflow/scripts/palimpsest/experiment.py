@@ -289,6 +289,15 @@ class Experiment:
         names = dict.fromkeys(runs.model for runs in self.requests)
         return {name: resolve(name, self.settings.models)[0].family for name in names}
 
+    @cached_property
+    def facts(self) -> dict:
+        """What claims have to know of the configuration, by the arguments of their statistics."""
+        return {
+            name: value
+            for section in self.sections
+            for name, value in section.facts(self.settings).items()
+        }
+
     # Corpora
 
     @cached_property

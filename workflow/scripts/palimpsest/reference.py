@@ -5,7 +5,11 @@ from pathlib import Path
 
 import yaml
 
+from palimpsest.claims import Claim
 from palimpsest.configuration.messages import allowed
+from palimpsest.lazy_import import named
+from palimpsest.report.claims import mathematical
+from palimpsest.section import Section
 from palimpsest.tables.kinds import Kind
 
 WRITTEN = "<!-- Written by `make docs`; do not edit. -->\n"
@@ -47,6 +51,48 @@ def tables_page(kinds: Iterable[Kind]) -> str:
             optional = " (may be null)" if column.nullable else ""
             lines.append(f"| `{column.name}` | {column.arrow_type}{optional} | {column.meaning} |")
     return "\n".join(lines) + "\n"
+
+
+def claims_page(sections: Iterable[Section]) -> str:
+    """The claims of all sections, by question; `CLAIMS` and `QUESTIONS` are in one module."""
+    lines = [
+        WRITTEN,
+        "# The claims",
+        "",
+        "The table [`claims`](tables.md#claims) and the report have a verdict on each of these "
+        "sentences, for every language on which it is tested. A claim agrees if the whole interval "
+        "of its statistic lies where the claim holds ([measures.md](measures.md#a-claim)). What a "
+        "statistic rests on is the column `evidence`.",
+    ]
+    for section in sections:
+        place = section.place("claims")
+        if place is None:
+            continue
+        lines += ["", f"## {section.title}"]
+        claims, questions = named(place), named(f"{place.partition(':')[0]}:QUESTIONS")
+        for key, words in questions.items():
+            if chosen := [claim for claim in claims if claim.question == key]:
+                lines += ["", f"### {words}", "", f"The rows with the question `{key}`.", ""]
+                lines += ["| claim | statistic | holds | rests on | table | computed by |"]
+                lines += ["|---|---|---|---|---|---|", *map(_row, chosen)]
+    return "\n".join(lines) + "\n"
+
+
+def _row(claim: Claim) -> str:
+    statistic = claim.statistic
+    holds = mathematical(claim.region.text) + ", by construction" * claim.by_construction
+    tables = ", ".join(f"[`{kind}`](tables.md#{kind})" for kind in statistic.reads.split())
+    file = statistic.function.__module__.replace(".", "/") + ".py"
+    name = file.partition("/")[2]
+    cells = (
+        claim.claim,
+        statistic.words,
+        holds,
+        ", ".join(statistic.evidence),
+        tables,
+        f"`{statistic.function.__name__}` in [{name}](../workflow/scripts/{file})",
+    )
+    return f"| {' | '.join(cells)} |"
 
 
 def _leaves(node: dict, path: str = "") -> Iterator[tuple[str, dict]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from palimpsest import tables
 from palimpsest.datasets.kinds import GRAMMAR
+from palimpsest.errors import UserError, nearest
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.sections import FIGURES, SECTIONS
@@ -25,17 +26,27 @@ def figure(figure: str, svg: str, **files: Iterable[str]) -> None:
 
 @makes(CLAIMS)
 def claims(
-    sections: Iterable[str], families: Mapping[str, str], **files: Iterable[str]
+    sections: Iterable[str],
+    families: Mapping[str, str],
+    facts: Mapping,
+    **files: Iterable[str],
 ) -> "pd.DataFrame":
     """The claims of some sections, each with its statistic and its verdict.
 
-    `families` maps every model to its family. `files` are tables, by the names of their kinds.
+    `families` maps every model to its family. `facts` are arguments of statistics that depend on
+    the configuration. `files` are tables, by the names of their kinds.
     """
     asked = [section for section in SECTIONS if section.name in sections]
     kinds = [kind for section in asked for kind in section.judged]
     given = {kind.name: tables.read_all(files[kind.name], kind) for kind in kinds}
     found = [claim for section in asked for claim in section.load("claims")]
-    return judging.judge_all(found, given, families)
+    for claim in found:
+        for kind in set(claim.statistic.reads.split()) - given.keys():
+            raise UserError(
+                f"the claim {claim.claim!r} reads {kind!r}, on which no claim of its section is "
+                f"tested{nearest(kind, given)}; known: {', '.join(given)}"
+            )
+    return judging.judge_all(found, given, families, facts)
 
 
 @reads(claims=CLAIMS, grammars=GRAMMAR)

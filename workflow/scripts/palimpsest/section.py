@@ -108,14 +108,16 @@ class Section:
     `schema`. `requests` gives the runs to train, `outputs` the files, `derived` the models made
     from trained ones, and `unfinished` the jobs that keep state. `on_demand` gives the replicates
     that only a target of the section's own needs: they are in no plan and not in `finetune`.
+    `facts` are what the section's claims have to know of the configuration, by the names of the
+    arguments of their statistics.
     `mistakes` gives the errors in the block that its schema cannot find, except those of its
     `parts`. `schema` may add values from the section's code to the block's schema. `targets` names
     other targets of Snakemake that need the section only. `follows` are the keys of the block whose
     values come from a list elsewhere.
 
     The section's kinds, claims and part of the report are found by their place: KINDS of `kinds`,
-    CLAIMS of `claims` and the function `part` of `report`, modules of its folder. The texts `kinds`
-    and `claims` name other places, such as "palimpsest.memorisation.studies:KINDS". A section
+    CLAIMS and QUESTIONS of `claims` and the function `part` of `report`, modules of its folder. The
+    text `kinds` names another place, such as "palimpsest.memorisation.studies:KINDS". A section
     without a module `report` has a chapter for its figures and claims. Its figures are the files of
     its folder `figures`. The claims are tested on tables of the kinds `judged`. The section's part
     of the report reads tables of the kinds `reported`. `interventions` are the section's own.
@@ -128,13 +130,13 @@ class Section:
     outputs: Callable[[Settings], Iterable[str]]
     mistakes: Callable[[Settings], Iterable[Mistake]] = nothing
     kinds: str | None = None
-    claims: str | None = None
     judged: tuple[Kind, ...] = ()
     reported: tuple[Kind, ...] = ()
     interventions: tuple[Intervention, ...] = ()
     derived: Callable[[Settings], Iterable[Derived]] = nothing
     unfinished: Callable[[Settings], Iterable[Unfinished]] = nothing
     on_demand: Callable[[Settings], Iterable[Runs]] = nothing
+    facts: Callable[[Settings], Mapping] = lambda settings: {}
     n_targets: Callable[[Settings], int] = lambda settings: 1
     schema: Callable[[dict], dict] = lambda schema: schema
     parts: tuple[Part, ...] = ()

@@ -2,12 +2,17 @@
 
 import pandas as pd
 
-from palimpsest.claims import NO_THRESHOLD, Claim, below
+from palimpsest.claims import NO_THRESHOLD, Claim, below, statistic
 from palimpsest.estimates import VOIDS, Estimate, over_seeds
 
 QUESTIONS = {"repetition": "Are many training strings repeated?"}
 
 
+@statistic(
+    "repeated",
+    "share of the distinct training strings that occur more than once",
+    evidence=NO_THRESHOLD,
+)
 def share_repeated(table: pd.DataFrame) -> Estimate:
     """The share of repeated strings, with an interval over the seeds."""
     return over_seeds(table["share_repeated"], VOIDS)
@@ -17,10 +22,7 @@ CLAIMS = [
     Claim(
         "repetition",
         "Most distinct training strings occur once.",
-        "repeated",
-        "share of the distinct training strings that occur more than once",
-        below(0.5),
         share_repeated,
-        evidence=(NO_THRESHOLD,),
+        below(0.5),
     ),
 ]

@@ -2,7 +2,8 @@
 
 import pandas as pd
 
-from palimpsest.density.kinds import NGRAMS, TRAINED, UNSEEN
+from palimpsest.claims import NO_THRESHOLD, statistic
+from palimpsest.density.kinds import MEMORISED, NGRAMS, TRAINED, UNSEEN
 from palimpsest.estimates import DROPPED, Estimate, interval_note, over_seeds
 from palimpsest.number_format import number
 from palimpsest.statistics import Interval, student, student_p_value
@@ -20,6 +21,13 @@ MEASURES = {
 }
 
 
+@statistic(
+    MEMORISED.name,
+    "rank association of support by other training strings and start of memorisation at equal "
+    "probability, minus that of unseen strings",
+    limits=(-2, 2),
+    evidence=NO_THRESHOLD,
+)
 def earlier(memorised: pd.DataFrame, measure: str) -> Estimate:
     """Rank association of support and start at equal probability, trained minus unseen strings.
 

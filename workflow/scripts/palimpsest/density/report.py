@@ -6,7 +6,8 @@ import pandas as pd
 
 from palimpsest.claims import DIFFERENCE
 from palimpsest.density import kinds
-from palimpsest.density.claims import QUESTIONS, beyond_never
+from palimpsest.density.claims import QUESTIONS
+from palimpsest.density.claims.claim_statistics import beyond_never
 from palimpsest.density.earlier import MEASURES, associations, compared
 from palimpsest.density.kinds import (
     ACCURACY,

@@ -7,8 +7,9 @@ import pandas as pd
 
 from palimpsest.estimates import with_interval
 from palimpsest.information import kinds
-from palimpsest.information.claim_statistics import EXPECTED
-from palimpsest.information.claims import MEMORISATION, QUESTIONS
+from palimpsest.information.claims import QUESTIONS
+from palimpsest.information.claims.claim_statistics import EXPECTED
+from palimpsest.information.claims.rows import MEMORISATION
 from palimpsest.information.epochs import BEYOND, NEIGHBOURS, changes, starts
 from palimpsest.information.interventions import FRESH, REPEATED
 from palimpsest.information.trends import INFORMATION, MEASURES, PLACEBOS, SHARE, runs_of, slopes

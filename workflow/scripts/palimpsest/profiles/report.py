@@ -8,7 +8,8 @@ import pandas as pd
 from palimpsest.estimates import clipped, with_interval
 from palimpsest.number_format import percent
 from palimpsest.profiles import kinds, summaries
-from palimpsest.profiles.claims import CORRELATION, QUESTIONS
+from palimpsest.profiles.claims import QUESTIONS
+from palimpsest.profiles.claims.claim_statistics import CORRELATION
 from palimpsest.profiles.figures.palette import CONTRASTS, ESTIMATORS
 from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import given, groups, mean_over_seeds, shown, template

@@ -17,7 +17,7 @@ from palimpsest.statistics import Interval
 from palimpsest.tables import Kind, read_all
 from palimpsest.unlearning import opening
 from palimpsest.unlearning.attacks.lower_bounds import CONFIDENCE
-from palimpsest.unlearning.claims.rows import QUESTIONS
+from palimpsest.unlearning.claims import QUESTIONS
 from palimpsest.unlearning.evaluate import residual_memorisation as remaining
 from palimpsest.unlearning.evaluate.outcomes import Outcome, outcomes
 from palimpsest.unlearning.evaluate.placebos import FORGET

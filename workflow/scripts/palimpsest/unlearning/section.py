@@ -222,6 +222,13 @@ def _zero_stage(settings: Settings, block: dict) -> Iterator[Mistake]:
             )
 
 
+def facts(settings: Settings) -> dict:
+    """`sources`: on which side of the paper's comparison the methods are."""
+    jobs = jobs_of(settings)
+    sources = {name: jobs.table[name].source for name in jobs.block["methods"]}
+    return {"sources": {name: source for name, source in sources.items() if source}}
+
+
 SECTION = Section(
     name="unlearning",
     title="What models can be made to forget",
@@ -233,7 +240,7 @@ SECTION = Section(
     derived=derived,
     unfinished=unfinished,
     on_demand=on_demand,
-    claims="palimpsest.unlearning.claims.rows:CLAIMS",
+    facts=facts,
     judged=(
         kinds.SCORES,
         kinds.EFFECTS,

@@ -1,1 +1,10 @@
-"""The claims on unlearning, and the statistics that test them."""
+"""The claims on unlearning: what all files of this folder declare."""
+
+from palimpsest.lazy_import import declared_in
+
+CLAIMS = [claim for rows in declared_in(__name__, "CLAIMS") for claim in rows]
+QUESTIONS = {
+    key: words
+    for questions in declared_in(__name__, "QUESTIONS")
+    for key, words in questions.items()
+}

@@ -2,10 +2,10 @@
 
 A statistic takes the tables of one language and gives one value per problem: a model, a size of the
 training set and a seed. Every seed has training strings, forget strings and models of its own, so
-problems with different seeds are independent. `estimator` turns a statistic into an estimate with
+problems with different seeds are independent. `over_problems` makes an estimate of the values, with
 Student's interval over the seeds. The interval therefore covers other forget sets and other
 trainings. What models of one problem share (the retrained models, for example) is in the spread
-between seeds.
+between seeds. All statistics rest on retraining.
 
 `none` (the original models) and `retrain` (further retrained models) are in no mean over methods
 and in no pair of methods.
@@ -15,67 +15,64 @@ A statistic is NaN for a problem in which it is undefined.
 
 import itertools
 from collections.abc import Callable, Mapping
+from functools import partial, wraps
 
 import numpy as np
 import pandas as pd
 
+from palimpsest import claims
+from palimpsest.claims import DIFFERENCE, RETRAINING
 from palimpsest.estimates import VOIDS, Estimate, largest_size, lowest, mean_marks, over_seeds
 from palimpsest.statistics import DECIMALS, rank_association
 from palimpsest.unlearning.evaluate.placebos import CONTROLS, FORGET, PLACEBO
 from palimpsest.unlearning.evaluate.samples import PROBLEM_KEYS
+from palimpsest.unlearning.methods.table import SOURCES
 from palimpsest.unlearning.run.setups import ENDS, INNOCENT, RETRAIN
-
-COMPETITION = ("fanchuan", "kookmin", "seif", "sebastian", "amnesiacs", "sun", "forget")
-LITERATURE = ("finetune", "neggrad", "scrub", "random-label", "salun", "l1-sparse")
 
 FEWEST_METHODS = 3  # two methods have the same ranking by chance in half of all cases
 ALPHA = 0.05
 SEEDS_OF_METHODS = "seeds, in every method"
 
-Statistic = Callable[..., pd.Series]  # from tables to values; the index has the PROBLEM_KEYS
+Values = Callable[..., pd.Series]  # from tables to values; the index has the PROBLEM_KEYS
 
 
-# From a statistic to an estimate.
+# From values to an estimate.
 
 
-def estimator(
-    statistic: Statistic, beside: Mapping[str, Statistic] | None = None, **settings
-) -> Callable[..., Estimate]:
-    """A function from tables to an estimate of a statistic, with an interval over the seeds.
+def over_problems(
+    of_problems: Values, arguments: Mapping, *frames: pd.DataFrame, beside: Mapping | None = None
+) -> Estimate:
+    """An estimate of the values of some problems, with an interval over the seeds.
 
     A problem in which the statistic is undefined takes away the interval: its losses or ranks
-    decide that it is undefined, so the other problems are no fair sample.
-
-    Parameters
-    ----------
-    beside : statistics by which to read the estimate, by their names for a reader
-        Their means are marks of the estimate. They affect no verdict.
-    settings : passed to the statistic
+    decide that it is undefined, so the other problems are no fair sample. `beside` holds values by
+    which to read the estimate, by their names for a reader. Their means are marks of the estimate.
+    They affect no verdict.
     """
-
-    def estimate(*frames: pd.DataFrame) -> Estimate:
-        values = statistic(*frames, **settings)
-        if values.isna().all():
-            return Estimate()
-        marks = mean_marks({name: of(*frames) for name, of in (beside or {}).items()})
-        return over_seeds(values, VOIDS, units="problems", marks=marks, decimals=DECIMALS)
-
-    return estimate
+    values = of_problems(*frames, **arguments)
+    if values.isna().all():
+        return Estimate()
+    marks = mean_marks({name: of(*frames) for name, of in (beside or {}).items()})
+    return over_seeds(values, VOIDS, units="problems", marks=marks, decimals=DECIMALS)
 
 
-def per_problem(of_problem: Callable[..., float]) -> Statistic:
-    """A statistic from a function of one problem's tables.
+statistic = partial(claims.statistic, evidence=RETRAINING, estimator=over_problems)
+
+
+def per_problem(of_problem: Callable[..., float]) -> Values:
+    """The values of all problems, by a function of one problem's tables.
 
     Problems that are not in all tables are left out.
     """
 
-    def statistic(*frames: pd.DataFrame, **settings) -> pd.Series:
+    @wraps(of_problem, assigned=("__module__", "__name__", "__doc__"))
+    def of_problems(*frames: pd.DataFrame, **settings) -> pd.Series:
         first, *others = [dict(list(frame.groupby(PROBLEM_KEYS))) for frame in frames]
         keys = [key for key in first if all(key in tables for tables in others)]
         values = [of_problem(first[key], *(t[key] for t in others), **settings) for key in keys]
         return by_problem(keys, values)
 
-    return statistic
+    return of_problems
 
 
 def by_problem(keys: list[tuple], values: list[float]) -> pd.Series:
@@ -116,60 +113,52 @@ def by_problem_and_column(
     return pd.DataFrame(rows).set_axis(by_problem(keys, [np.nan] * len(keys)).index)
 
 
-def largest(of_problem: Callable[..., pd.Series]) -> Statistic:
-    """`largest_of_previous_seed` as a statistic, separately for each model and size.
+def largest(of_problem: Callable[..., pd.Series]) -> Values:
+    """`largest_of_previous_seed`, separately for each model and size.
 
     `of_problem` gives the values of one problem by the names of columns.
     """
 
-    def statistic(table: pd.DataFrame, **settings) -> pd.Series:
+    @wraps(of_problem)
+    def of_problems(table: pd.DataFrame, **settings) -> pd.Series:
         wide = by_problem_and_column(of_problem, table, **settings)
         parts = wide.groupby(level=["model", "language", "size"])
         return pd.concat([largest_of_previous_seed(part) for _, part in parts])
 
-    return statistic
+    return of_problems
 
 
 def within_in_every_method(
-    of_problem: Callable[..., pd.Series], **settings
-) -> Callable[..., Estimate]:
-    """An estimate of the largest distance from 0 of the methods' means over the seeds.
+    of_problem: Callable[..., pd.Series], arguments: Mapping, table: pd.DataFrame
+) -> Estimate:
+    """The largest distance from 0 of the methods' means over the seeds.
 
     `of_problem` gives one value per method.
     """
-
-    def estimate(table: pd.DataFrame) -> Estimate:
-        wide = by_problem_and_column(of_problem, table, **settings)
-        found = largest_size(
-            by_method(wide), SEEDS_OF_METHODS, needs_spread=True, decimals=DECIMALS
-        )
-        if not found.values:
-            return found
-        models = wide.groupby(level="model").mean().abs().max(axis=1)
-        return found._replace(models=models.to_dict())
-
-    return estimate
+    wide = by_problem_and_column(of_problem, table, **arguments)
+    found = largest_size(by_method(wide), SEEDS_OF_METHODS, needs_spread=True, decimals=DECIMALS)
+    if not found.values:
+        return found
+    models = wide.groupby(level="model").mean().abs().max(axis=1)
+    return found._replace(models=models.to_dict())
 
 
-def lowest_of_methods(of_problem: Callable[..., pd.Series], **settings) -> Callable[..., Estimate]:
-    """An estimate of the lowest of the methods' means over the seeds; a mark names the method.
+def lowest_of_methods(
+    of_problem: Callable[..., pd.Series], arguments: Mapping, table: pd.DataFrame
+) -> Estimate:
+    """The lowest of the methods' means over the seeds; a mark names the method.
 
     `of_problem` gives one value per method.
     """
-
-    def estimate(table: pd.DataFrame) -> Estimate:
-        wide = by_problem_and_column(of_problem, table, **settings)
-        parts = by_method(wide)
-        found = lowest(parts, SEEDS_OF_METHODS, decimals=DECIMALS)
-        if not found.values:
-            return found
-        means = pd.Series({own.name: own.mean() for own in parts})
-        models = wide.groupby(level="model").mean().min(axis=1)
-        return found._replace(
-            models=models.to_dict(), marks=(f"weakest: {means.round(DECIMALS).idxmin()}",)
-        )
-
-    return estimate
+    wide = by_problem_and_column(of_problem, table, **arguments)
+    parts = by_method(wide)
+    found = lowest(parts, SEEDS_OF_METHODS, decimals=DECIMALS)
+    if not found.values:
+        return found
+    means = pd.Series({own.name: own.mean() for own in parts})
+    models = wide.groupby(level="model").mean().min(axis=1)
+    weakest = f"weakest: {means.round(DECIMALS).idxmin()}"
+    return found._replace(models=models.to_dict(), marks=(weakest,))
 
 
 def by_method(wide: pd.DataFrame) -> list[pd.Series]:
@@ -197,12 +186,13 @@ def of_first_setup(scores: pd.DataFrame, column: str) -> pd.DataFrame:
     return rows.pivot(index="repetition", columns="method", values=column)
 
 
-def competition_ahead(values: pd.Series) -> float:
+def competition_ahead(values: pd.Series, sources: Mapping[str, str]) -> float:
     """Mean over the competition's methods minus mean over the literature's methods.
 
-    NaN if one of the two kinds has no method.
+    `sources` maps methods to their source. NaN if one of the two kinds has no method.
     """
-    sides = [values[values.index.isin(names)] for names in (COMPETITION, LITERATURE)]
+    of_methods = values.index.map(sources)
+    sides = [values[of_methods == source] for source in SOURCES]
     return sides[0].mean(skipna=False) - sides[1].mean(skipna=False)
 
 
@@ -220,15 +210,33 @@ def beyond_controls(summary: pd.DataFrame) -> pd.Series:
     return (wide[FORGET] - wide[list(CONTROLS)].max(axis=1)).clip(-1, 1)
 
 
+GAP_CLOSED = (
+    "share of the gap to retraining that a method closes on the forget strings, minus the larger "
+    "of those on placebos and on retained strings (at most 1), "
+)
+
+
+@statistic("unlearning_gap_summary", f"{GAP_CLOSED}mean over the methods", limits=DIFFERENCE)
 @per_problem
 def forgets(summary: pd.DataFrame) -> float:
     return mean_of_own(beyond_controls(summary))
 
 
+@statistic(
+    "unlearning_gap_summary",
+    f"{GAP_CLOSED}of the method with the lowest",
+    limits=DIFFERENCE,
+    estimator=lowest_of_methods,
+)
 def forgotten(summary: pd.DataFrame) -> pd.Series:
     return own(beyond_controls(summary))
 
 
+@statistic(
+    "unlearning_tests",
+    "forgetting quality of relabelled models minus that of the method's, mean over the methods",
+    limits=DIFFERENCE,
+)
 @per_problem
 def short_of_retraining(tests: pd.DataFrame) -> float:
     """Forgetting quality of relabelled models minus that of the method; mean over the methods.
@@ -241,6 +249,22 @@ def short_of_retraining(tests: pd.DataFrame) -> float:
 
 
 @per_problem
+def share_told_jointly(tests: pd.DataFrame) -> float:
+    """Share of the methods whose models the joint attacker tells from retrained models."""
+    p_values = tests.set_index("method")["joint_p"]
+    return mean_of_own((p_values < ALPHA).astype(float).mask(p_values.isna()))
+
+
+@statistic(
+    "unlearning_tests",
+    "the joint attacker's share of errors on further retrained models, minus the mean over the "
+    "methods",
+    limits=DIFFERENCE,
+    estimator=partial(
+        over_problems, beside={"share of the methods that are told": share_told_jointly}
+    ),
+)
+@per_problem
 def told_jointly(tests: pd.DataFrame) -> float:
     """Share of errors of the joint attacker on `retrain`, minus the mean over the methods.
 
@@ -252,23 +276,40 @@ def told_jointly(tests: pd.DataFrame) -> float:
     return errors.get(RETRAIN, np.nan) - mean_of_own(errors)
 
 
+@statistic(
+    "unlearning_tests",
+    "mean forgetting quality of the competition's methods minus that of the literature's",
+    limits=DIFFERENCE,
+)
 @per_problem
-def share_told_jointly(tests: pd.DataFrame) -> float:
-    """Share of the methods whose models the joint attacker tells from retrained models."""
-    p_values = tests.set_index("method")["joint_p"]
-    return mean_of_own((p_values < ALPHA).astype(float).mask(p_values.isna()))
+def competition_forgets_more(tests: pd.DataFrame, sources: Mapping[str, str]) -> float:
+    return competition_ahead(tests.set_index("method")["forgetting_quality"], sources)
 
 
+UTILITY_OF_SCORE = {
+    "final_score": "",
+    "final_score_probability": "; utility is the mean probability of tokens in the place of the "
+    "share of right tokens",
+}
+
+
+@statistic(
+    "unlearning_scores",
+    lambda score: (
+        "mean final score of the competition's methods minus that of the literature's"
+        + UTILITY_OF_SCORE[score]
+    ),
+)
 @per_problem
-def competition_forgets_more(tests: pd.DataFrame) -> float:
-    return competition_ahead(tests.set_index("method")["forgetting_quality"])
+def competition_scores_more(scores: pd.DataFrame, score: str, sources: Mapping[str, str]) -> float:
+    return competition_ahead(of_first_setup(scores, score).mean(), sources)
 
 
-@per_problem
-def competition_scores_more(scores: pd.DataFrame, score: str) -> float:
-    return competition_ahead(of_first_setup(scores, score).mean())
-
-
+@statistic(
+    "unlearning_gaps",
+    "middle half of the strings' shares of the gap closed, from its lowest to its highest, minus "
+    "that of further retrained models with the method's uncertainty; mean over the methods",
+)
 @per_problem
 def unevenness(gaps: pd.DataFrame) -> float:
     """Spread over the forget strings of the share of the gap closed, beyond noise.
@@ -303,8 +344,20 @@ def beyond_retrained(memorisation: pd.DataFrame, when: str) -> pd.Series:
 
 
 @per_problem
-def memorised(memorisation: pd.DataFrame, when: str) -> float:
-    return mean_of_own(beyond_retrained(memorisation, when))
+def memorised_before(memorisation: pd.DataFrame) -> float:
+    return mean_of_own(beyond_retrained(memorisation, "before"))
+
+
+@statistic(
+    "unlearning_memorisation",
+    "share of the unlearned models that memorise a forget string counterfactually, minus that of "
+    "retrained models, minus the same difference for placebos; mean over the methods",
+    limits=(-2, 2),
+    estimator=partial(over_problems, beside={"the same before unlearning": memorised_before}),
+)
+@per_problem
+def still_memorised(memorisation: pd.DataFrame) -> float:
+    return mean_of_own(beyond_retrained(memorisation, "after"))
 
 
 # Utility.
@@ -324,6 +377,12 @@ def utility(scores: pd.DataFrame) -> pd.Series:
     return (kept["retain"] * kept["test"]).mean()
 
 
+@statistic(
+    "unlearning_scores",
+    "difference in utility between the two methods that differ most on another seed; utility is "
+    "the mean probability of tokens on retained strings times that on test strings, each divided "
+    "by that of retrained models",
+)
 @largest
 def costs_differ(scores: pd.DataFrame) -> pd.Series:
     """Differences in utility between every two methods."""
@@ -338,6 +397,12 @@ def costs_differ(scores: pd.DataFrame) -> pd.Series:
     )
 
 
+@statistic(
+    "unlearning_gap_summary unlearning_scores",
+    "rank association over the methods of the share of the gap closed (forget strings minus the "
+    "larger of placebos and retained strings) with the loss of utility",
+    limits=DIFFERENCE,
+)
 @per_problem
 def trade(summary: pd.DataFrame, scores: pd.DataFrame) -> float:
     """Rank association over the methods of the gap closed with the loss of utility.
@@ -355,6 +420,11 @@ def trade(summary: pd.DataFrame, scores: pd.DataFrame) -> float:
 # Relearning.
 
 
+@statistic(
+    "unlearning_metrics",
+    "steps of training on the forget strings in which retrained models reach the original models' "
+    "loss on them, minus those of unlearned models, mean over the methods",
+)
 @per_problem
 def relearned_faster(metrics: pd.DataFrame) -> float:
     """Steps that retrained models need to learn the forget strings, minus those of the methods."""

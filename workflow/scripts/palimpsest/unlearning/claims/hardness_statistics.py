@@ -4,14 +4,19 @@
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from palimpsest.estimates import Estimate
 from palimpsest.statistics import pair_order
-from palimpsest.unlearning.claims.claim_statistics import estimator, per_problem
+from palimpsest.unlearning.claims.claim_statistics import (
+    Values,
+    over_problems,
+    per_problem,
+    statistic,
+)
 from palimpsest.unlearning.evaluate.samples import PROBLEM_KEYS
 from palimpsest.unlearning.run.setups import ENDS, FULL, RETRAIN
 
@@ -93,6 +98,24 @@ class StringOrders:
         return [(method, self.n_methods) for method in range(self.n_methods) if self.has_retrain]
 
 
+def under_full(of_problems: Values, arguments: Mapping, epsilons: pd.DataFrame) -> Estimate:
+    """`over_problems` of epsilons; no interval if a problem lacks the set-up full."""
+    found = over_problems(of_problems, arguments, epsilons)
+    if not found.values or all(has_full(rows) for _, rows in epsilons.groupby(PROBLEM_KEYS)):
+        return found
+    return found.without_interval(
+        "the methods start from the same original models; a verdict needs the set-up full"
+    )
+
+
+@statistic(
+    "epsilons",
+    "rank agreement (gamma) over the forget strings between the epsilons of two methods in "
+    "different repetitions, minus that between a method and further retrained models; there is an "
+    "interval under the set-up full only",
+    limits=(-2, 2),
+    estimator=under_full,
+)
 @per_problem
 def hard_for_all(epsilons: pd.DataFrame) -> float:
     """Agreement of methods on which strings are hard, minus their agreement with `retrain`.
@@ -108,21 +131,12 @@ def hard_for_all(epsilons: pd.DataFrame) -> float:
     return orders.agreement(orders.between) - orders.agreement(orders.with_retrain)
 
 
-def estimator_under_full(statistic: Callable[..., pd.Series]) -> Callable[..., Estimate]:
-    """`estimator` of a statistic of epsilons; no interval if a problem lacks the set-up full."""
-    of_statistic = estimator(statistic)
-
-    def estimate(epsilons: pd.DataFrame) -> Estimate:
-        found = of_statistic(epsilons)
-        if not found.values or all(has_full(rows) for _, rows in epsilons.groupby(PROBLEM_KEYS)):
-            return found
-        return found.without_interval(
-            "the methods start from the same original models; a verdict needs the set-up full"
-        )
-
-    return estimate
-
-
+@statistic(
+    "epsilons",
+    "rank agreement (gamma) over the forget strings between the epsilons of a method in two "
+    "repetitions, minus that between two methods in different repetitions",
+    limits=(-2, 2),
+)
 @per_problem
 def hard_for_some(epsilons: pd.DataFrame) -> float:
     """Agreement of a method with itself in another repetition, minus agreement with other methods.

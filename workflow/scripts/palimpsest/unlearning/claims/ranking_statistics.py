@@ -9,21 +9,25 @@ If two repetitions of the reference agree hardly better than by chance, any rank
 well. Then there is no interval.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
 import pandas as pd
 
+from palimpsest.claims import DIFFERENCE, NOT_NEGATIVE
 from palimpsest.estimates import Estimate
 from palimpsest.statistics import DECIMALS, pair_order
 from palimpsest.unlearning.claims.claim_statistics import (
     FEWEST_METHODS,
-    estimator,
+    Values,
     mean_of_own,
     of_first_setup,
+    over_problems,
     own,
     per_problem,
+    statistic,
+    within_in_every_method,
 )
 from palimpsest.unlearning.evaluate.placebos import FORGET
 from palimpsest.unlearning.run.setups import FULL, NONE, RETRAIN, REUSE_N_1, REUSE_N_N
@@ -64,11 +68,11 @@ def compared(one: pd.DataFrame, reference: pd.DataFrame) -> tuple[pd.DataFrame, 
 def of_pairs(of: Callable[[pd.DataFrame, pd.DataFrame], float]) -> Callable[..., float]:
     """A function of an evaluation and its reference; NaN for fewer than 3 methods."""
 
-    def statistic(one: pd.DataFrame, reference: pd.DataFrame) -> float:
+    def of_both(one: pd.DataFrame, reference: pd.DataFrame) -> float:
         one, reference = compared(one, reference)
         return of(one, reference) if one.shape[1] >= FEWEST_METHODS else np.nan
 
-    return statistic
+    return of_both
 
 
 ALONE, CEILING, BEYOND = "alone", "ceiling", "beyond"
@@ -81,25 +85,27 @@ AGREEMENT = {
 }
 
 
-def ranking_estimator(statistic: Callable, **settings) -> Callable[..., Estimate]:
-    """`estimator` of an agreement with a reference beyond that of the reference with itself.
+def beyond_ceiling(agree: Values, arguments: Mapping, *frames: pd.DataFrame) -> Estimate:
+    """An agreement with a reference beyond that of the reference with itself.
 
     The share of pairs in the same order and that of the reference with itself are marks. There is
     no interval if the latter is not certainly above `KNOWN_ORDER`.
     """
-    alone, ceiling, beyond = (
-        partial(statistic, agreement=name, **settings) for name in (ALONE, CEILING, BEYOND)
-    )
+    alone, ceiling = (partial(agree, agreement=name, **arguments) for name in (ALONE, CEILING))
     beside = {"share of pairs in the same order": alone, "of two repetitions": ceiling}
-    of_difference, of_ceiling = estimator(beyond, beside), estimator(ceiling)
+    found = over_problems(agree, arguments, *frames, beside=beside)
+    if not found.values or over_problems(ceiling, {}, *frames).lower > KNOWN_ORDER:
+        return found
+    return found.without_interval("the repetitions do not certainly agree on an order")
 
-    def estimate(*frames: pd.DataFrame) -> Estimate:
-        found = of_difference(*frames)
-        if of_ceiling(*frames).lower > KNOWN_ORDER or not found.values:
-            return found
-        return found.without_interval("the repetitions do not certainly agree on an order")
 
-    return estimate
+def ranking(reads: str, words: str) -> Callable:
+    """Declare a statistic of the pairs of methods that are ordered alike."""
+    text = (
+        f"share of the pairs of methods that {words}, minus the share on which two repetitions of "
+        "the latter agree"
+    )
+    return statistic(reads, text, limits=DIFFERENCE, estimator=beyond_ceiling)
 
 
 # Set-ups.
@@ -111,6 +117,13 @@ def of_setup(scores: pd.DataFrame, setup: str) -> pd.DataFrame:
     return rows.pivot(index="repetition", columns="method", values="forgetting_quality")
 
 
+@statistic(
+    "unlearning_scores",
+    "largest distance over the methods between forgetting quality under {setup} and under full, as "
+    "a share of the distance between doing nothing and retraining under full",
+    limits=NOT_NEGATIVE,
+    estimator=within_in_every_method,
+)
 def distance_from_full(scores: pd.DataFrame, setup: str) -> pd.Series:
     """Forgetting quality under a set-up minus that under full, for each method.
 
@@ -125,6 +138,7 @@ def distance_from_full(scores: pd.DataFrame, setup: str) -> pd.Series:
     return found / whole
 
 
+@ranking("unlearning_scores", "{setup} orders by forgetting quality as full does")
 @per_problem
 def setup_ranks_as_full(scores: pd.DataFrame, setup: str, agreement: str = BEYOND) -> float:
     """Agreement of a cheap set-up's ranking by forgetting quality with that of full.
@@ -156,6 +170,12 @@ def both_attackers(effects: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return tuple(of_attacker(effects, "attacker", name, n) for name in ("same", "held-out"))
 
 
+@statistic(
+    "unlearning_effects",
+    "forgetting quality under held-out attackers minus that under attackers judged on the models "
+    "that they were fitted on, mean over the methods",
+    limits=DIFFERENCE,
+)
 @per_problem
 def overfitted(effects: pd.DataFrame) -> float:
     """How much lower the quality is if attackers are judged on the models of their fit."""
@@ -163,12 +183,21 @@ def overfitted(effects: pd.DataFrame) -> float:
     return mean_of_own((held_out - same).mean())
 
 
+@ranking(
+    "unlearning_effects",
+    "these attackers order by forgetting quality as held-out attackers do",
+)
 @per_problem
 def attackers_rank_alike(effects: pd.DataFrame, agreement: str = BEYOND) -> float:
     """Agreement of the ranking by attackers on their own models with that by held-out attackers."""
     return AGREEMENT[agreement](*both_attackers(effects))
 
 
+@ranking(
+    "unlearning_effects",
+    "the fewest models to judge held-out attackers order by forgetting quality as the most models "
+    "do",
+)
 @per_problem
 def fewer_models_rank_alike(effects: pd.DataFrame, agreement: str = BEYOND) -> float:
     """Agreement of the rankings when the fewest and when the most models judge attackers."""
@@ -180,6 +209,8 @@ def fewer_models_rank_alike(effects: pd.DataFrame, agreement: str = BEYOND) -> f
 
 
 # Other metrics.
+
+GAPS = {"accuracy gap": "accuracy_gap", "membership inference gap": "mia_gap"}
 
 
 def one_row(values: pd.Series, scores: pd.DataFrame) -> pd.DataFrame:
@@ -193,16 +224,21 @@ def one_row(values: pd.Series, scores: pd.DataFrame) -> pd.DataFrame:
     return values.to_frame(0 if first in (REUSE_N_N, REUSE_N_1) else OUTSIDE).T
 
 
+@ranking("unlearning_metrics unlearning_scores", "the {gap} orders as the forgetting quality does")
 @per_problem
 def gap_ranks_as_quality(
-    metrics: pd.DataFrame, scores: pd.DataFrame, metric: str, agreement: str = BEYOND
+    metrics: pd.DataFrame, scores: pd.DataFrame, gap: str, agreement: str = BEYOND
 ) -> float:
     """Agreement of a gap to retrained models, where smaller is better, with forgetting quality."""
-    gaps = metrics[metrics["metric"] == metric].set_index("method")["estimate"]
+    gaps = metrics[metrics["metric"] == GAPS[gap]].set_index("method")["estimate"]
     quality = of_first_setup(scores, "forgetting_quality")
     return AGREEMENT[agreement](one_row(-gaps, scores), quality)
 
 
+@ranking(
+    "unlearning_gap_summary unlearning_scores",
+    "the distance of the share from 1 orders as the forgetting quality does",
+)
 @per_problem
 def share_ranks_as_quality(
     summary: pd.DataFrame, scores: pd.DataFrame, agreement: str = BEYOND

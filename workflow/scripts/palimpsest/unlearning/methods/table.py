@@ -20,8 +20,9 @@ from palimpsest.unlearning.run.setups import ENDS
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")  # a part of paths
 METHOD_OR_POINT = rf"{NAME.pattern}(?:\.\d+)?"  # the points of a grid are numbered
-REPEAT, PHASES, GRID, WARNING = "repeat", "phases", "grid", "warning"
-KEYS = {PHASES, GRID, WARNING}
+REPEAT, PHASES, GRID, WARNING, SOURCE = "repeat", "phases", "grid", "warning", "source"
+KEYS = {PHASES, GRID, WARNING, SOURCE}
+SOURCES = ("competition", "literature")  # sides of a comparison in the paper
 MOST_REPEATED, MOST_POINTS, DEEPEST = 1000, 1000, 4
 AND = " and "  # separates places that a line of a grid changes together
 
@@ -41,13 +42,15 @@ class Method:
 
     `written` holds the phases in the format of the table, with all keys filled in. `grid` maps
     places, such as `2.1.rate`, to the values for tuning. `warning` says in a few words what no
-    setting of the search could reach; it is empty for most methods.
+    setting of the search could reach; it is empty for most methods. `source` is one of the SOURCES
+    if the paper compares the method with those of the other source; otherwise it is empty.
     """
 
     name: str
     written: list[dict[str, Any]]
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
     warning: str = ""
+    source: str = ""
 
     @property
     def placed(self) -> list[Placed]:
@@ -137,7 +140,8 @@ def _read_method(place: str, name: Any, entry: Any) -> Method:
         )
     if not isinstance(entry, dict) or PHASES not in entry:
         raise UserError(
-            f"{where}: must have phases: [...], and may have grid: {{...}} and warning: text"
+            f"{where}: must have phases: [...], and may have grid: {{...}}, warning: text and "
+            f"source: {' or '.join(SOURCES)}"
         )
     for key in entry.keys() - KEYS:
         hint = nearest(key, KEYS - entry.keys())
@@ -146,8 +150,12 @@ def _read_method(place: str, name: Any, entry: Any) -> Method:
     grid, warning = entry.get(GRID) or {}, entry.get(WARNING, "")
     if not isinstance(warning, str):
         raise UserError(f"{where}: warning: {warning!r} is not a text")
+    source = entry.get(SOURCE, "")
+    if SOURCE in entry and source not in SOURCES:
+        hint = nearest(source, SOURCES)
+        raise UserError(f"{where}: source: {source!r} is not one of {', '.join(SOURCES)}{hint}")
     _check_grid(where, method, grid)
-    return Method(name, method.written, grid, warning)
+    return Method(name, method.written, grid, warning, source)
 
 
 class _Reader:

@@ -5,9 +5,20 @@ Source: LMD3: Language Model Data Density Dependence, section 6.2, appendices A.
 
 import pandas as pd
 
+from palimpsest.claims import NO_THRESHOLD, statistic
 from palimpsest.density.kernel import preferred_kernel
-from palimpsest.density.kinds import LEAKED, ON_DENSITY, ON_RANDOM, PLACEBO
-from palimpsest.density.regressions import RAW
+from palimpsest.density.kinds import (
+    ACCURACY,
+    LEAK_CONDITION,
+    LEAKED,
+    ON_DENSITY,
+    ON_RANDOM,
+    PERPLEXITY,
+    PLACEBO,
+    REGRESSIONS,
+    TEXT_REGRESSIONS,
+)
+from palimpsest.density.regressions import LINEAR, RAW
 from palimpsest.estimates import Estimate, interval_note
 from palimpsest.number_format import number
 from palimpsest.statistics import CONFIDENCE
@@ -18,14 +29,34 @@ TRAINED_ON = "whether the model was trained on this corpus is not known"
 BANDWIDTH_OF_TEXTS = 0.5
 
 
-def regressed_on_density(regressions: pd.DataFrame, embedding: str, **term: str) -> Estimate:
+UNITS = {PERPLEXITY: "perplexity", ACCURACY: "log odds"}
+
+
+def unit_of_leaks(outcome: str, term: str) -> str:
+    trend = ", linear trend" if term == LINEAR else ""
+    return f"change ({UNITS[outcome]}{trend}), linear or logistic"
+
+
+@statistic(REGRESSIONS.name, unit_of_leaks, evidence=NO_THRESHOLD)
+def regressed_on_leaks(regressions: pd.DataFrame, outcome: str, term: str) -> Estimate:
+    return regressed(regressions, regression=LEAK_CONDITION, outcome=outcome, term=term)
+
+
+def unit_of_density(outcome: str) -> str:
+    return f"change for one standard deviation ({UNITS[outcome]}), linear or logistic, raw density"
+
+
+@statistic(REGRESSIONS.name, unit_of_density, evidence=NO_THRESHOLD)
+def regressed_on_density(
+    regressions: pd.DataFrame, embedding: str, outcome: str, regression: str, term: str
+) -> Estimate:
     rows = regressions[(regressions["embedding"] == embedding) & (regressions["predictor"] == RAW)]
-    return regressed(rows, **term)
+    return regressed(rows, outcome=outcome, regression=regression, term=term)
 
 
-def regressed(rows: pd.DataFrame, **term: str) -> Estimate:
+def regressed(rows: pd.DataFrame, **chosen: str) -> Estimate:
     """The effect of one term of a regression; the effect on placebos is in the marks."""
-    for column, value in term.items():
+    for column, value in chosen.items():
         rows = rows[rows[column] == value]
     found = {role: by_exchanges(rows[rows["strings"] == role]) for role in (LEAKED, PLACEBO)}
     return found[LEAKED]._replace(marks=(interval_note("placebos", found[PLACEBO]),))
@@ -39,6 +70,11 @@ def by_exchanges(row: pd.DataFrame) -> Estimate:
     return Estimate((effect,), effect, lower, upper, EXCHANGES, p_value=p_value)
 
 
+@statistic(
+    TEXT_REGRESSIONS.name,
+    "change of a query's perplexity for one standard deviation, raw density",
+    evidence=NO_THRESHOLD,
+)
 def of_text(regressions: pd.DataFrame, regression: str, term: str) -> Estimate:
     """The effect of a term on the perplexity of queries, raw density, with Student's interval.
 

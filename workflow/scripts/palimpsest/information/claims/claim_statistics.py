@@ -18,7 +18,15 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from palimpsest.claims import ANY_NUMBER, DIFFERENCE
+from palimpsest.claims import (
+    ANY_NUMBER,
+    DIFFERENCE,
+    LANGUAGE,
+    NO_THRESHOLD,
+    STAND_INS,
+    statistic,
+)
+from palimpsest.claims import SHARE as SHARES
 from palimpsest.estimates import (
     DROPPED,
     Estimate,
@@ -36,7 +44,8 @@ from palimpsest.information.epochs import (
     starts,
 )
 from palimpsest.information.interventions import FRESH, REPEATED
-from palimpsest.information.kinds import MARKERS, SHUFFLES
+from palimpsest.information.kinds import EPOCHS, MARKERS, SHUFFLES
+from palimpsest.information.kinds import INFORMATION as TABLE
 from palimpsest.information.trends import (
     ACCURACY,
     CONTEXTUAL,
@@ -46,6 +55,7 @@ from palimpsest.information.trends import (
     INNOCENT,
     LEVELS,
     MEASURES,
+    MEMORISED,
     NORMS,
     PLACEBOS,
     RUN,
@@ -80,6 +90,7 @@ EXPECTED = {
     (SHUFFLES, ENTROPY): 1,
     (SHUFFLES, INFORMATION): -1,
 }
+VERBS = {-1: "falls", 1: "rises"}
 NORM_NAMES = {"two_norm": "2-norm", "frobenius": "Frobenius norm"}
 CAREFUL = 1 - (1 - CONFIDENCE) / 2  # of an interval that is one of two
 # Pearson: below it, less than a quarter of the variance of one is in the other
@@ -173,6 +184,12 @@ def size_difference(one: pd.DataFrame, other: pd.DataFrame) -> Estimate:
 # Was memorisation induced?
 
 
+@statistic(
+    TABLE.name,
+    "share of right answers where the marker agrees minus where it disagrees, at the highest alpha",
+    limits=DIFFERENCE,
+    evidence=NO_THRESHOLD,
+)
 def led_astray(information: pd.DataFrame) -> Estimate:
     """Accuracy where the marker agrees minus where it disagrees, at the highest alpha.
 
@@ -186,6 +203,23 @@ def led_astray(information: pd.DataFrame) -> Estimate:
     return estimated(highest, {"alpha 0": at[0.0]} if 0.0 in at else {}, DIFFERENCE)
 
 
+def words_of_change(intervention: str, column: str) -> str:
+    to_one = f"from {GREEK[intervention]} 0 to 1"
+    if column == ACCURACY:
+        return f"change of the share of right answers {to_one} (least squares)"
+    if column == MEMORISED:
+        return (
+            "change of the share of training strings whose loss is below the Bayes-optimal loss, "
+            f"{to_one} (least squares)"
+        )
+    return f"change of the mean {to_one} (nats, least squares)"
+
+
+@statistic(
+    TABLE.name,
+    words_of_change,
+    evidence=lambda column: LANGUAGE if column == MEMORISED else NO_THRESHOLD,
+)
 def changed(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The slope of a column on the share: the change from share 0 to 1."""
     values = trend(information, intervention, column)
@@ -207,6 +241,12 @@ def left_out(information: pd.DataFrame, intervention: str) -> list[str]:
     ]
 
 
+@statistic(
+    TABLE.name,
+    "the smaller of two changes in the expected direction from alpha 0 to 1 (nats, least squares): "
+    "in the last layer, and in the last minus the first layer",
+    evidence=NO_THRESHOLD,
+)
 def changed_late(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The smaller of two slopes: in the last layer, and in the last minus in the first layer.
 
@@ -228,6 +268,14 @@ def later(information: pd.DataFrame, intervention: str, column: str) -> pd.DataF
     return last - first
 
 
+@statistic(
+    TABLE.name,
+    lambda intervention: (
+        f"size of the change from {GREEK[intervention]} 0 to 1 minus size of the "
+        "change from no markers to random ones (nats)"
+    ),
+    evidence=NO_THRESHOLD,
+)
 def beyond_innocent(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The absolute mean slope minus the absolute mean change by random markers."""
     innocent = trend(with_innocent(information), INNOCENT, column)
@@ -247,6 +295,14 @@ def by_depth(values: pd.DataFrame, information: pd.DataFrame) -> pd.DataFrame:
     return found.dropna(axis=1, how="all")
 
 
+@statistic(
+    TABLE.name,
+    lambda intervention: (
+        f"change of the mean from {GREEK[intervention]} 0 to 1 in the expected "
+        "direction, at the depth with the weakest change (nats)"
+    ),
+    evidence=NO_THRESHOLD,
+)
 def at_every_depth(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The slope at the depth where it is weakest, in the expected direction."""
     values = EXPECTED[intervention, column] * trend(information, intervention, column)
@@ -257,6 +313,14 @@ def at_every_depth(information: pd.DataFrame, intervention: str, column: str) ->
     return found._replace(models=values.mean().to_dict())
 
 
+@statistic(
+    TABLE.name,
+    lambda intervention: (
+        "size of the difference of deepest and shallowest models minus size of the "
+        f"change from {GREEK[intervention]} 0 to 1 (nats)"
+    ),
+    evidence=NO_THRESHOLD,
+)
 def apart(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The absolute difference of the deepest and the shallowest models, minus that of the slope.
 
@@ -271,6 +335,21 @@ def apart(information: pd.DataFrame, intervention: str, column: str) -> Estimate
 
 
 # Norms, accuracy and memorised strings
+
+
+@statistic(
+    TABLE.name,
+    "Pearson correlation of the mean with the share of right answers",
+    limits=DIFFERENCE,
+    evidence=NO_THRESHOLD,
+)
+def correlated_with_accuracy(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """The correlation of a measure with accuracy. The p-value is of `STRONG`, in the expected sign.
+
+    A measure that rises with the share falls with accuracy, which the share lowers.
+    """
+    bound = -EXPECTED[intervention, column] * STRONG
+    return correlated(information, intervention, column, (ACCURACY,), bound)
 
 
 def correlated(
@@ -311,6 +390,16 @@ def of_transformed(found: Estimate, over: str) -> Estimate:
     )
 
 
+@statistic(
+    TABLE.name,
+    lambda intervention, column: (
+        "Pearson correlation of the mean with the 2-norm and with the "
+        "Frobenius norm, mean of both; above 0 if the measure "
+        f"{VERBS[EXPECTED[intervention, column]]} where norms change as they do with beta"
+    ),
+    limits=DIFFERENCE,
+    evidence=NO_THRESHOLD,
+)
 def correlated_as_norms_change(
     information: pd.DataFrame, intervention: str, column: str
 ) -> Estimate:
@@ -325,6 +414,13 @@ def correlated_as_norms_change(
     return correlated(information, intervention, column, NORMS, STRONG, towards)
 
 
+@statistic(
+    TABLE.name,
+    "size of the strongest Pearson correlation of the mean with a norm (2-norm or Frobenius norm), "
+    "of all models",
+    limits=SHARES,
+    evidence=NO_THRESHOLD,
+)
 def strongest_with_norms(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The size of the strongest correlation of a measure with a norm, of all norms and models.
 
@@ -374,6 +470,15 @@ def few_levels(
     )
 
 
+@statistic(
+    TABLE.name,
+    lambda intervention, column: (
+        "Kendall's tau with the share of right answers, "
+        f"{'high' if EXPECTED[intervention, column] < 0 else 'low'} values first"
+    ),
+    limits=DIFFERENCE,
+    evidence=NO_THRESHOLD,
+)
 def ordered(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """Kendall's tau of the accuracy and of the order by a measure. The marks hold that of norms.
 
@@ -390,6 +495,13 @@ def ordered(information: pd.DataFrame, intervention: str, column: str) -> Estima
     return if_tied(found._replace(marks=marks), information, intervention)
 
 
+@statistic(
+    TABLE.name,
+    "Kendall's tau with accuracy, of the order by the measure minus the mean of the orders by both "
+    "norms",
+    limits=TAU_DIFFERENCE,
+    evidence=NO_THRESHOLD,
+)
 def ordered_better(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """Kendall's tau of a measure (see `ordered`) minus the mean tau of the norms."""
     tau = partial(associated, information, intervention, kendall)
@@ -398,6 +510,24 @@ def ordered_better(information: pd.DataFrame, intervention: str, column: str) ->
     return over_seeds(ahead, DROPPED, marks=few_levels(information, intervention, (ACCURACY,)))
 
 
+# Of a column with a share of memorised strings: which strings these are, and what that rests on
+MEMORISED_AS = {
+    MEMORISED: ("whose loss is below the Bayes-optimal loss", LANGUAGE),
+    CONTEXTUAL: (
+        "with stand-ins whose loss at the end is below their contextual threshold",
+        STAND_INS,
+    ),
+}
+
+
+@statistic(
+    TABLE.name,
+    lambda memorised: (
+        "Kendall's tau of the mean and the share of training strings " + MEMORISED_AS[memorised][0]
+    ),
+    limits=DIFFERENCE,
+    evidence=lambda memorised: MEMORISED_AS[memorised][1],
+)
 def knows(information: pd.DataFrame, intervention: str, column: str, memorised: str) -> Estimate:
     """Kendall's tau of a measure and the share of training strings that are memorised.
 
@@ -446,6 +576,13 @@ def if_tied(found: Estimate, information: pd.DataFrame, intervention: str) -> Es
 # Epoch by epoch
 
 
+@statistic(
+    EPOCHS.name,
+    "change of the mean over all layers in the first epoch after which clearly more training "
+    "strings than others are memorised, minus the same on fresh strings, minus this difference in "
+    "the epochs before and after (nats)",
+    evidence=STAND_INS,
+)
 def at_start(epochs: pd.DataFrame, column: str) -> Estimate:
     """The change in the epoch at which memorisation starts, beyond fresh strings and other epochs.
 
@@ -477,6 +614,11 @@ def at_start(epochs: pd.DataFrame, column: str) -> Estimate:
     )
 
 
+@statistic(
+    EPOCHS.name,
+    "mean over all layers after the last epoch, repeated minus fresh strings (nats)",
+    evidence=NO_THRESHOLD,
+)
 def at_the_end(epochs: pd.DataFrame, column: str) -> Estimate:
     """A measure after the last epoch: repeated minus fresh strings. The site is that of all claims.
 

@@ -1,0 +1,241 @@
+"""The statistics of memorisation against learning (RQ3): the table `tradeoff`."""
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.claims import (
+    CONSTANT,
+    DIFFERENCE,
+    NOT_NEGATIVE,
+    SHARE,
+    STAND_INS,
+)
+from palimpsest.estimates import VOIDS, Estimate
+from palimpsest.memorisation.claims.claim_statistics import (
+    SAME_OF_UNSEEN,
+    UNIT,
+    Values,
+    at_optimum,
+    evidence_of,
+    in_lowest_model,
+    inner_band,
+    least_inner_band,
+    low_and_high_entropy,
+    of_entropy,
+    over_units,
+    pairs_of_entropy,
+    per_unit,
+    runs_of,
+    statistic,
+)
+from palimpsest.statistics import FEWEST_TERMS, rounding_error
+
+EXCESS = {
+    "below": "share of distinct training strings below the {measure} threshold at optimal "
+    "learning, minus that share of strings never trained on",
+    "depth": "mean {measure} score of distinct training strings at optimal learning, minus that of "
+    "strings never trained on; without the rule for the start",
+}
+
+
+@statistic("tradeoff", lambda quantity: EXCESS[quantity], limits=DIFFERENCE, evidence=evidence_of)
+def excess_at_optimum(study: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
+    """Memorisation of the distinct training strings minus that of strings never trained on.
+
+    The quantity is `below` (the share of strings whose loss is below the threshold) or `depth` (the
+    mean of the score). Both sides are measured at the epoch of optimal learning. Memorisation from
+    the start on would not do: the start is after the last miss, so later misses of an unseen string
+    would count as evidence at this epoch.
+    """
+    trained = at_optimum(study, f"{quantity}_distinct", measure)
+    return trained - at_optimum(study, f"{quantity}_unseen", measure)
+
+
+@statistic(
+    "tradeoff",
+    lambda quantity: f"{EXCESS[quantity]}; in the model in which this is lowest",
+    limits=DIFFERENCE,
+    evidence=evidence_of,
+    estimator=in_lowest_model,
+)
+def excess_in_lowest_model(study: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
+    return excess_at_optimum(study, quantity, measure)
+
+
+def with_unseen(of_units: Values, arguments: Mapping, study: pd.DataFrame) -> Estimate:
+    """`over_units`; marks have the same of unseen strings and, by recollection, of the language."""
+    columns = {SAME_OF_UNSEEN: "fraction_unseen"}
+    if arguments["measure"] == "recollection":
+        columns["of a perfect learner"] = "fraction_perfect"
+    beside = {name: partial(at_optimum, column=column) for name, column in columns.items()}
+    return over_units(of_units, arguments, study, beside=beside)
+
+
+@statistic(
+    "tradeoff",
+    "fraction of strings memorised at optimal learning, as the paper counts, {measure}, language "
+    "of {entropy} entropy",
+    limits=SHARE,
+    evidence=evidence_of,
+    cases=of_entropy,
+    estimator=with_unseen,
+)
+def fraction_at_optimum(study: pd.DataFrame, measure: str) -> pd.Series:
+    return at_optimum(study, "fraction", measure)
+
+
+@statistic(
+    "tradeoff",
+    "share of distinct training strings that training brought below the {measure} threshold at "
+    "optimal learning: the share below, corrected for the share of strings never trained on, "
+    "language of {entropy} entropy",
+    limits=(-np.inf, 1.0),  # negative if unseen strings are below more often
+    evidence=evidence_of,
+    cases=of_entropy,
+    beside={
+        "below the threshold": partial(at_optimum, column="below_distinct"),
+        "of strings never trained on": partial(at_optimum, column="below_unseen"),
+    },
+)
+def share_made_to_fall(study: pd.DataFrame, measure: str) -> pd.Series:
+    """Share of strings below the threshold at optimal learning, corrected for false alarms.
+
+    A share u of the strings that were never trained on is below the threshold, too. If a share m of
+    the strings is below because of the training, and u of the others are below anyway, then
+    m + (1 - m) u of all are below. This is solved for m. It is NaN if all unseen strings are below.
+
+    Source: Abbott's formula, A method of computing the effectiveness of an insecticide, Journal of
+    Economic Entomology 18 (1925).
+    """
+    trained = at_optimum(study, "below_distinct", measure)
+    unseen = at_optimum(study, "below_unseen", measure)
+    above = 1 - unseen
+    return ((trained - unseen) / above).where(above > rounding_error(1.0, FEWEST_TERMS))
+
+
+@statistic(
+    "tradeoff",
+    "share of distinct training strings below the threshold at optimal learning, minus that share "
+    "of strings never trained on; the lowest of recollection, counterfactual and contextual "
+    "memorisation, all on the strings that have stand-ins",
+    limits=DIFFERENCE,
+    evidence=(CONSTANT, STAND_INS),
+)
+def least_excess_at_optimum(study: pd.DataFrame) -> pd.Series:
+    """The lowest excess share below the threshold that any of the paper's three measures gives.
+
+    All measures are applied to the same strings, those that have stand-ins.
+    """
+    excess = [
+        at_optimum(study, "below_covered", measure)
+        - at_optimum(study, "below_unseen_covered", measure)
+        for measure in ("recollection", "counterfactual", "contextual")
+    ]
+    # If one measure is undefined, the lowest is unknown.
+    return pd.concat(excess, axis=1).min(axis=1, skipna=False)
+
+
+@statistic(
+    "tradeoff",
+    "largest fall of the {column} from one epoch to the next, {measure}; 0 by construction if the "
+    "start is after the last miss",
+    limits=SHARE,
+    evidence=evidence_of,
+)
+def largest_fall(study: pd.DataFrame, column: str, measure: str) -> pd.Series:
+    """Largest fall of a column from one epoch to the next; 0 if it never falls."""
+    curve = study[study["measure"] == measure].sort_values("epoch")
+    fall = -curve.groupby(UNIT)[column].diff()
+    return curve.assign(fall=fall.clip(lower=0).round(12)).groupby(UNIT)["fall"].max()
+
+
+def band_width(study: pd.DataFrame, measure: str) -> pd.Series:
+    return inner_band(study, measure) / runs_of(study, measure)["last_epoch"]
+
+
+def least_band_width(study: pd.DataFrame, measure: str) -> pd.Series:
+    return least_inner_band(study, measure) / runs_of(study, measure)["last_epoch"]
+
+
+def minus_high(of_language: Values, study: pd.DataFrame, measure: str) -> pd.Series:
+    """The language of low entropy minus its counterpart, in a table with both."""
+    ((low, high),) = pairs_of_entropy(study)
+    sides = [study[study["language"] == language] for language in (low, high)]
+    return of_language(sides[0], measure) - band_width(sides[1], measure)
+
+
+@statistic(
+    "tradeoff",
+    "width of the 10 % to 90 % band of starts (share of the training), {measure}, low minus high "
+    "entropy; no verdict if the end of training cuts a band of high entropy",
+    limits=DIFFERENCE,
+    evidence=evidence_of,
+    cases=low_and_high_entropy,
+    undefined=VOIDS,
+    at_least=partial(minus_high, least_band_width),
+)
+def band_wider_with_low_entropy(study: pd.DataFrame, measure: str) -> pd.Series:
+    return minus_high(band_width, study, measure)
+
+
+@statistic(
+    "tradeoff",
+    "share of models whose epoch of optimal learning lies in the band of all starts, {measure}",
+    limits=SHARE,
+    evidence=evidence_of,
+)
+def optimum_in_band(study: pd.DataFrame, measure: str) -> pd.Series:
+    """1 if the epoch of optimal learning lies from the first to the last start, otherwise 0.
+
+    Strings that do not start by the end of training may start later, so the band then reaches
+    beyond the end. If no string starts, optimal learning is before the band. NaN if no
+    string has a threshold.
+    """
+    run = runs_of(study, measure)
+    optimum = run["optimal_epoch"]
+    inside = (run["band_first"] <= optimum) & (
+        (optimum <= run["band_last"]) | (run["never_starts"] > 0)
+    )
+    return inside.astype(float).where(run["never_starts"].notna())
+
+
+def cost_of_stopping_before_unseen(study: pd.DataFrame, measure: str) -> pd.Series:
+    """`cost_of_stopping_early`, just before any unseen string is called memorised."""
+    rows = study[study["measure"] == measure]
+    return per_unit(
+        rows,
+        lambda unit: _cost_of_stopping_before(
+            unit, unit.loc[unit["fraction_unseen"] > 0, "epoch"].min()
+        ),
+    )
+
+
+@statistic(
+    "tradeoff",
+    "relative excess of the test loss over its minimum just before the first {measure} start, "
+    "language of {entropy} entropy",
+    limits=NOT_NEGATIVE,
+    evidence=evidence_of,
+    cases=of_entropy,
+    beside={
+        "the same before any string never trained on is called memorised": (
+            cost_of_stopping_before_unseen
+        )
+    },
+)
+def cost_of_stopping_early(study: pd.DataFrame, measure: str) -> pd.Series:
+    """Relative excess of the test loss over its minimum, just before any string is memorised."""
+    rows = study[study["measure"] == measure]
+    return per_unit(rows, lambda unit: _cost_of_stopping_before(unit, unit["band_first"].iloc[0]))
+
+
+def _cost_of_stopping_before(unit: pd.DataFrame, first: float) -> float:
+    """Relative excess of the lowest test loss before the epoch `first`; NaN stands for no epoch."""
+    unit = unit.sort_values("epoch")
+    first = np.inf if np.isnan(first) else first
+    # If a string is memorised from the first measurement on, only the untrained model comes before.
+    before = unit[unit["epoch"] < first] if (unit["epoch"] < first).any() else unit[:1]
+    return before["test_loss"].min() / unit["test_loss"].min() - 1

@@ -1,0 +1,243 @@
+"""The statistics that test the claims on memorisation profiles.
+
+All are on the log-likelihood, by difference-in-differences where nothing else is said. A statistic
+has one value per seed, and its interval is over the seeds. Every seed has strings and models of its
+own.
+"""
+
+from collections.abc import Callable
+
+import pandas as pd
+
+from palimpsest.claims import NO_THRESHOLD, NOT_NEGATIVE, RETRAINING, statistic
+from palimpsest.estimates import DROPPED, Estimate, interval_note, over_seeds
+from palimpsest.number_format import number
+from palimpsest.profiles import kinds, summaries
+from palimpsest.profiles.dilution_effects import MEAN, at_the_end, contrasts
+from palimpsest.profiles.kinds import (
+    AFTER,
+    BEFORE,
+    DIFFERENCE,
+    DIFFERENCE_IN_DIFFERENCES,
+    LOG_LIKELIHOOD,
+    SPECIFIC,
+    TOTAL,
+)
+from palimpsest.statistics import student
+
+ESTIMATORS = (DIFFERENCE_IN_DIFFERENCES, DIFFERENCE)
+CORRELATION = (-1.0, 1.0)
+
+
+@statistic(
+    kinds.PROFILE.name,
+    "mean effect just after the treatment, largest minus smallest model (nats)",
+    evidence=NO_THRESHOLD,
+)
+def stronger(profile: pd.DataFrame) -> Estimate:
+    """Instantaneous memorisation of the largest model minus that of the smallest, in nats."""
+    cells = summaries.instantaneous(summaries.estimates(profile))
+    return beside_placebo(profile, cells, summaries.instantaneous)
+
+
+@statistic(
+    kinds.PROFILE.name,
+    "mean effect at later times, largest minus smallest model (nats)",
+    evidence=NO_THRESHOLD,
+)
+def more_persistent(profile: pd.DataFrame) -> Estimate:
+    """Persistent memorisation of the largest model minus that of the smallest, in nats."""
+    cells = summaries.persistent(summaries.estimates(profile))
+    return beside_placebo(profile, cells, summaries.persistent)
+
+
+def beside_placebo(profile: pd.DataFrame, cells: pd.DataFrame, part: Callable) -> Estimate:
+    """The largest minus the smallest model. The marks hold the same contrast of placebos."""
+    placebos = part(summaries.estimates(profile, kinds.PLACEBO))
+    _, lower, upper = student(summaries.largest_minus_smallest(placebos))
+    mark = "" if pd.isna(lower) else f"placebos: {number(lower)} to {number(upper)} nats"
+    return over_seeds(summaries.largest_minus_smallest(cells), DROPPED, marks=[mark])
+
+
+@statistic(
+    kinds.PROFILE.name,
+    "rank association of a cohort's learning rate and effect just after the treatment",
+    limits=CORRELATION,
+    evidence=NO_THRESHOLD,
+)
+def follows_rate(profile: pd.DataFrame) -> Estimate:
+    """Rank association of learning rate and instantaneous memorisation over cohorts."""
+    cells = summaries.instantaneous(summaries.estimates(profile))
+    return over_seeds(summaries.rate_association(cells), DROPPED)
+
+
+@statistic(
+    kinds.PROFILE.name,
+    "effect at the end of training, later minus earlier half of the cohorts (nats)",
+    evidence=NO_THRESHOLD,
+)
+def recency(profile: pd.DataFrame) -> Estimate:
+    """Residual memorisation of the later half of the cohorts minus that of the earlier half."""
+    cells = summaries.residual(summaries.estimates(profile))
+    return over_seeds(summaries.late_minus_early(cells), DROPPED)
+
+
+def of_ends(correlations: pd.DataFrame, cells: str) -> pd.Series:
+    """By seed: the correlation of the profiles of the smallest and the largest model."""
+    rows = correlations[
+        (correlations["outcome"] == LOG_LIKELIHOOD)
+        & (correlations["cells"] == cells)
+        & (correlations["model"] != correlations["other"])
+    ]
+    # Pairs are in order of size, from the smallest with the next one to the two largest.
+    smallest, largest = rows["model"].iloc[0], rows["other"].iloc[-1]
+    chosen = rows[(rows["model"] == smallest) & (rows["other"] == largest)]
+    return chosen.set_index("seed")["correlation"]
+
+
+@statistic(
+    kinds.PROFILE_CORRELATION.name,
+    "correlation of the profiles of the smallest and the largest model after the treatment",
+    limits=CORRELATION,
+    evidence=NO_THRESHOLD,
+)
+def predicts(correlations: pd.DataFrame) -> Estimate:
+    """The correlation over the cells after the treatment."""
+    return over_seeds(of_ends(correlations, AFTER), DROPPED)
+
+
+@statistic(
+    kinds.PROFILE_CORRELATION.name,
+    "the same correlation, minus that over cells before the treatment",
+    limits=(-2, 2),
+    evidence=NO_THRESHOLD,
+)
+def predicts_more_than_nothing(correlations: pd.DataFrame) -> Estimate:
+    """The correlation over cells after the treatment minus that over cells before."""
+    change = of_ends(correlations, AFTER) - of_ends(correlations, BEFORE)
+    return over_seeds(change, DROPPED)
+
+
+def measured(errors: pd.DataFrame, estimator: str, truth: str) -> pd.DataFrame:
+    """The errors of an estimator after the treatment, indexed by seed and model."""
+    rows = errors[
+        (errors["outcome"] == LOG_LIKELIHOOD)
+        & (errors["cells"] == AFTER)
+        & (errors["estimator"] == estimator)
+        & (errors["truth"] == truth)
+    ]
+    return rows.set_index(["seed", "model"])
+
+
+@statistic(
+    kinds.ESTIMATOR_ERRORS.name,
+    "root mean square of its errors against retraining, divided by the difference's",
+    limits=NOT_NEGATIVE,
+    evidence=RETRAINING,
+)
+def error_ratio(errors: pd.DataFrame, truth: str) -> Estimate:
+    """The root mean square error of difference-in-differences over that of the difference.
+
+    Not the standard deviation of the errors of a run: all macro-batches of a run are compared with
+    the same unseen strings, and that deviation leaves out the error which they share.
+    """
+    both, one = (measured(errors, name, truth)["rmse"] for name in ESTIMATORS)
+    return over_seeds((both / one).unstack(), DROPPED)
+
+
+@statistic(
+    kinds.ESTIMATOR_ERRORS.name,
+    "root mean square of the errors of difference-in-differences against the total effect, divided "
+    "by that against the specific effect",
+    limits=NOT_NEGATIVE,
+    evidence=RETRAINING,
+)
+def spread_of_general_effect(errors: pd.DataFrame) -> Estimate:
+    """The error against the total effect divided by that against the specific effect."""
+    total, specific = (
+        measured(errors, DIFFERENCE_IN_DIFFERENCES, truth)["rmse"] for truth in (TOTAL, SPECIFIC)
+    )
+    return over_seeds((total / specific).unstack(), DROPPED)
+
+
+@statistic(
+    kinds.NOTIONS.name,
+    "bias against retraining, minus that on unseen strings, at the end (nats)",
+    evidence=RETRAINING,
+)
+def bias_of_influence(notions: pd.DataFrame) -> Estimate:
+    """The bias of the influence function against the specific effect, in nats."""
+    rows = summaries.minus_placebo(notions, kinds.INFLUENCE)
+    error = rows["minus_placebo"] - rows["specific"]
+    by_model = error.groupby([rows["seed"], rows["model"]]).mean().unstack()
+    return over_seeds(by_model, DROPPED)
+
+
+@statistic(
+    kinds.NOTIONS.name,
+    "correlation with the specific effect over the macro-batches of a run, at the end",
+    limits=CORRELATION,
+    evidence=RETRAINING,
+)
+def follows_truth(notions: pd.DataFrame, notion: str) -> Estimate:
+    """The correlation of a notion and the specific effect over the macro-batches of a run."""
+    rows = summaries.minus_placebo(notions, notion)
+    return over_seeds(summaries.correlation_with_truth(rows).unstack(), DROPPED)
+
+
+@statistic(
+    kinds.NOTIONS.name,
+    "share of extractable strings, minus that among strings never trained on",
+    limits=CORRELATION,
+    evidence=NO_THRESHOLD,
+)
+def extracted_beyond(notions: pd.DataFrame) -> Estimate:
+    """The share of extractable strings among trained ones, minus that among unseen ones."""
+    rows = summaries.minus_placebo(notions, kinds.EXTRACTABLE)
+    by_seed = rows.groupby(["seed", "model"])
+    unseen = student(by_seed["placebo"].mean().groupby("seed").mean())
+    marks = [f"unseen strings: {number(unseen.mean)}"]
+    return over_seeds(by_seed["minus_placebo"].mean().unstack(), DROPPED, marks=marks)
+
+
+@statistic(
+    kinds.PROFILE.name,
+    "mean effect on placebos after their random times (nats)",
+    evidence=NO_THRESHOLD,
+)
+def placebo(profile: pd.DataFrame) -> Estimate:
+    """The effect on placebos after their random times, in nats."""
+    return over_seeds(summaries.placebo_effect(profile), DROPPED)
+
+
+CONTRAST = {"size": "largest minus smallest stream", "position": "last minus first quarter"}
+# What changes together with a factor
+CAUTION = {
+    "size": "a larger stream takes more steps, so its model also knows the language better",
+    "position": "the learning rate changes with the position, so this is the effect of both",
+}
+
+
+@statistic(
+    kinds.DILUTION.name,
+    lambda factor: f"specific effect of training on strings at the end, {CONTRAST[factor]} (nats)",
+    evidence=RETRAINING,
+)
+def of_factor(dilution: pd.DataFrame, factor: str) -> Estimate:
+    """The contrast of a factor in the specific effect by retraining.
+
+    The marks hold the same contrast of one run and of placebos, the positive control (more copies
+    are memorised more), and what changes together with the factor.
+    """
+    cells = at_the_end(dilution)
+    cells = cells[cells["outcome"] == LOG_LIKELIHOOD]
+    by_strings = dict(list(cells.groupby("strings")))
+    retrained = contrasts(by_strings[kinds.TRAINED], SPECIFIC)
+    others = {
+        "one run alone": contrasts(by_strings[kinds.TRAINED], DIFFERENCE)[factor],
+        "placebos": contrasts(by_strings[kinds.PLACEBO], SPECIFIC)[factor],
+        "more minus fewer copies": retrained["copies"],
+        "mean of all arms": retrained[MEAN],
+    }
+    marks = [interval_note(name, student(values)) for name, values in others.items()]
+    return over_seeds(retrained[factor], DROPPED, marks=[*marks, CAUTION[factor]])

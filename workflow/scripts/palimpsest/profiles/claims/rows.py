@@ -1,0 +1,145 @@
+"""The claims on memorisation profiles.
+
+The first five are findings of *Causal Estimation of Memorisation Profiles*, section 7. That the
+estimators are unbiased is proved in its section 4 under assumptions, which random macro-batches
+fulfil here by construction; so their bias is in the report, and no claim. That difference-in-
+differences has the lower variance is proved in appendix A, and measured here by training again. The
+assumptions leave out that training on some strings changes the predictions of others, so two
+kinds of truth are compared (`palimpsest.profiles.truth`). The claims on other notions ask what its
+section 5 doubts. Those on placebos and on the specific effect are Palimpsest's own.
+"""
+
+from palimpsest.claims import Claim, above, below, between
+from palimpsest.profiles import kinds
+from palimpsest.profiles.claims.claim_statistics import (
+    bias_of_influence,
+    error_ratio,
+    extracted_beyond,
+    follows_rate,
+    follows_truth,
+    more_persistent,
+    of_factor,
+    placebo,
+    predicts,
+    predicts_more_than_nothing,
+    recency,
+    spread_of_general_effect,
+    stronger,
+)
+from palimpsest.profiles.kinds import DIFFERENCE, DIFFERENCE_IN_DIFFERENCES, SPECIFIC, TOTAL
+
+QUESTIONS = {
+    "profile_size": "Do larger models memorise more of what they see once?",
+    "profile_order": "What does memorisation of a string depend on?",
+    "profile_estimators": "Does one run tell what retraining would?",
+    "profile_notions": "Do other definitions of memorisation agree with training again?",
+    "profile_dilution": "Does more data dilute memorisation, and do early strings fade?",
+    "profile_placebos": "Do the estimators find anything where there is nothing?",
+}
+NOTIONS = {
+    DIFFERENCE_IN_DIFFERENCES: "Difference-in-differences",
+    DIFFERENCE: "The difference of means",
+    kinds.ARCHITECTURAL: "Architectural memorisation",
+    kinds.INFLUENCE: "An influence function",
+}
+# The largest bias that counts as none, in nats: a string is then a tenth more or less probable
+TOLERATED = 0.1
+# Pearson: below it, less than a quarter of the variance of one profile is in the other
+PREDICTS = 0.5
+
+CLAIMS = [
+    Claim(
+        "profile_size",
+        "Larger models memorise strings more strongly just after training on them.",
+        stronger,
+        above(0),
+    ),
+    Claim(
+        "profile_size",
+        "Memorisation persists more in larger models.",
+        more_persistent,
+        above(0),
+    ),
+    Claim(
+        "profile_order",
+        "Memorisation just after training follows the learning rate.",
+        follows_rate,
+        above(0),
+    ),
+    Claim(
+        "profile_order",
+        "At the end of training, strings that were seen late are memorised more.",
+        recency,
+        above(0),
+    ),
+    Claim(
+        "profile_size",
+        "The profile of a small model predicts that of a large one.",
+        predicts,
+        above(PREDICTS),
+    ),
+    Claim(
+        "profile_placebos",
+        "The profile of a small model predicts that of a large one better than where nothing is "
+        "memorised.",
+        predicts_more_than_nothing,
+        above(0),
+    ),
+    *(
+        Claim(
+            "profile_estimators",
+            f"Difference-in-differences has smaller errors than the difference, for the {truth} "
+            "effect.",
+            error_ratio.of(truth=truth),
+            below(1),
+        )
+        for truth in (SPECIFIC, TOTAL)
+    ),
+    Claim(
+        "profile_estimators",
+        "One run does not show how a macro-batch changes the model as a whole.",
+        spread_of_general_effect,
+        above(1),
+        # The error against the total effect has the general effect in addition.
+        by_construction=True,
+    ),
+    *(
+        Claim(
+            "profile_notions",
+            f"{name} tells which macro-batches a model has memorised.",
+            follows_truth.of(notion=notion),
+            above(0),
+        )
+        for notion, name in NOTIONS.items()
+    ),
+    Claim(
+        "profile_notions",
+        "An influence function is unbiased for the specific effect.",
+        bias_of_influence,
+        between(-TOLERATED, TOLERATED),
+    ),
+    Claim(
+        "profile_notions",
+        "More strings can be extracted if they were trained on.",
+        extracted_beyond,
+        above(0),
+    ),
+    Claim(
+        "profile_dilution",
+        "Strings are memorised less when they are diluted in more data.",
+        of_factor.of(factor="size"),
+        below(0),
+    ),
+    Claim(
+        "profile_dilution",
+        "Strings that are seen early are memorised less.",
+        of_factor.of(factor="position"),
+        above(0),
+    ),
+    Claim(
+        "profile_placebos",
+        "Strings that are never trained on show no effect.",
+        placebo,
+        between(-TOLERATED, TOLERATED),
+    ),
+]
