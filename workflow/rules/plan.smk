@@ -1,11 +1,6 @@
 import time
 
 
-def moment(wildcards):
-    """The current time: a parameter that always changes, so that the plan is made every time."""
-    return time.time()
-
-
 # The plan is computed while Snakemake builds its graph of jobs; this job only writes it. The plan
 # is made again each time, because it depends on finished runs, and these are not among its inputs.
 rule plan:
@@ -24,7 +19,8 @@ rule plan:
         runtime=10,
     params:
         make="palimpsest.planning.summary:plan_table",
-        code=moment,
+        # Always another value, so that the plan is made every time
+        code=lambda wildcards: time.time(),
         rows=of_experiment("plan"),
         summary=of_experiment("plan_summary"),
     script:

@@ -26,6 +26,8 @@ from palimpsest.training.trackers import named as trackers_named
 
 # Environment variable: the index of the only dataset that the processes of a job train on.
 ONLY = "PALIMPSEST_ONLY"
+# What only some runs write, into the folder of their trace
+BESIDE_TRACES = ("weights", "tokens", "checkpoints")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -96,17 +98,14 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
     files = zip(
         arguments.dataset, arguments.trace, arguments.manifest, regimes(arguments), strict=True
     )
-    beside = arguments.weights, arguments.tokens, arguments.checkpoints
-    weights, tokens, checkpoints = map(beside_traces, beside)
+    beside = {name: by_folder(getattr(arguments, name)) for name in BESIDE_TRACES}
     jobs = [
         Job(
             dataset,
             trace,
             manifest,
-            weights.get(Path(trace).parent),
-            regime,
-            tokens.get(Path(trace).parent),
-            checkpoints.get(Path(trace).parent),
+            regime=regime,
+            **{name: paths.get(Path(trace).parent) for name, paths in beside.items()},
         )
         for dataset, trace, manifest, regime in files
     ]
@@ -119,8 +118,7 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
     )
 
 
-def beside_traces(paths: list[str]) -> dict[Path, str]:
-    """The files that some traces have beside them, by folder."""
+def by_folder(paths: list[str]) -> dict[Path, str]:
     return {Path(path).parent: path for path in paths}
 
 

@@ -100,7 +100,7 @@ class Assignment:
 
     @classmethod
     def of_unfinished(cls, models: str, given: Mapping) -> "Assignment":
-        """The assignment of a job that keeps state, for the key of its state.
+        """The assignment of a run or of a job that keeps state, for the key of its state.
 
         `given` holds the values of `palimpsest.requests.Unfinished`. The number of processes
         affects no result, so it is not in a recipe.

@@ -15,7 +15,6 @@ from palimpsest.regimes import named as regime_named
 from palimpsest.requests import Unfinished
 from palimpsest.training.deepspeed_engine import configuration as deepspeed_configuration
 from palimpsest.training.fleet.engine import configuration as fleet_configuration
-from palimpsest.training.recipe import Recipe
 from palimpsest.training.state import CODE, State, description, key
 
 # The precisions that a setting may mean, depending on the machine.
@@ -112,10 +111,7 @@ def stale(
 
 def keys_of(wanted: Wanted, models: str) -> set[str]:
     """All keys that the states of some runs can have; the precision depends on the machine."""
-    training = dict(wanted.training)
-    processes = training.pop("processes")
-    recipe = Recipe(wanted.learning_rate, predict_end=wanted.predict_end, **training)
-    assignment = Assignment(wanted.model, models, wanted.corpus, recipe, wanted.engine, "")
+    assignment = Assignment.of_unfinished(models, vars(wanted))
     if wanted.replicates:
         regime = Replicates(range(wanted.replicates))
     else:
@@ -126,7 +122,8 @@ def keys_of(wanted: Wanted, models: str) -> set[str]:
         if wanted.engine == "fleet":
             configurations = [fleet_configuration(run)]
         else:
-            precisions = PRECISIONS[recipe.precision]
+            processes = wanted.training["processes"]
+            precisions = PRECISIONS[assignment.recipe.precision]
             configurations = [deepspeed_configuration(run, processes, p) for p in precisions]
         keys |= {key(configuration, run.dataset) for configuration in configurations}
     return keys
