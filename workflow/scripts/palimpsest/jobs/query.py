@@ -130,24 +130,19 @@ class FolderQuery:
         assignment: Assignment,
         attempts: Attempts | None = None,
     ) -> None:
-        """Write the model of each of `files` into the folder of its manifest.
+        """Write the model into the folder of the only manifest.
 
         Raises as `Query.run`.
         """
+        (only,) = files
         torch.set_num_threads(assignment.threads)
-        for one in files:
-            self._write(one, values, assignment, attempts)
-
-    def _write(
-        self, files: QueryFiles, values: Mapping, assignment: Assignment, attempts: Attempts | None
-    ) -> None:
-        run = assignment.run(files.dataset)
+        run = assignment.run(only.dataset)
         passes = attempts.passes() if attempts else Passes.of(assignment.recipe)
         bench = self.make_bench(run, holder_of(assignment), passes)
         with less_next_time(
             attempts, assignment.engine, passes, lambda: bench.is_measuring, cuts_batches=False
         ):
-            model, about = self.function(bench, TrainedWeights(files.weights), **values)
+            model, about = self.function(bench, TrainedWeights(only.weights), **values)
         if bench.holder.rank == 0:
             # Imported only when needed: the import of transformers takes seconds.
             from palimpsest.jobs.export import export
@@ -156,10 +151,10 @@ class FolderQuery:
             about = {
                 **bench.keys,
                 **about,
-                "weights": keys_of_weights(files.weights),
+                "weights": keys_of_weights(only.weights),
                 "predict_end": run.recipe.predict_end,
             }
-            folder = Path(files.manifest).parent
+            folder = Path(only.manifest).parent
             export(folder, run.row, run.scale, run.corpus.terminals, model, about)
             if attempts:
                 attempts.forget()
