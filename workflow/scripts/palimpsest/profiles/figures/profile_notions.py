@@ -43,8 +43,7 @@ def profile_notions(table: pd.DataFrame) -> plt.Figure:
 
     Source: Causal Estimation of Memorisation Profiles, section 5.
     """
-    models = ", ".join(table["model"].unique())
-    figure = elements.figure_of(2.9, f"Notions of memorisation: {palette.subject(table)}, {models}")
+    figure = palette.figure_of(2.9, "Notions of memorisation", table, table["model"].unique())
     inner = elements.panels_in(figure)
     row = inner.subplots(1, len(TITLES), sharex=True)
     for axes, (notion, title) in zip(row, TITLES.items(), strict=True):
