@@ -9,32 +9,19 @@ from palimpsest.density import kinds
 from palimpsest.density.claims import QUESTIONS
 from palimpsest.density.claims.claim_statistics import beyond_never
 from palimpsest.density.earlier import MEASURES, associations, compared
-from palimpsest.density.kinds import (
-    ACCURACY,
-    HIDDEN,
-    LEAK_CONDITION,
-    LEAKED,
-    NGRAMS,
-    ON_BOTH,
-    ON_DENSITY,
-    PERPLEXITY,
-    PLACEBO,
-    TRAINED,
-    UNSEEN,
-)
 from palimpsest.estimates import clipped, with_interval
 from palimpsest.number_format import number, percent
 from palimpsest.report.part import Part, with_words
 from palimpsest.report.templates import given, groups, mean_over_seeds, shown, template
 from palimpsest.statistics import Interval, student
 
-EMBEDDINGS = {HIDDEN: "hidden states", NGRAMS: "n-grams"}
-STRINGS = {LEAKED: "leaked strings", PLACEBO: "placebos"}
-OUTCOMES = {PERPLEXITY: "perplexity", ACCURACY: "accuracy (log odds)"}
+EMBEDDINGS = {kinds.HIDDEN: "hidden states", kinds.NGRAMS: "n-grams"}
+STRINGS = {kinds.LEAKED: "leaked strings", kinds.PLACEBO: "placebos"}
+OUTCOMES = {kinds.PERPLEXITY: "perplexity", kinds.ACCURACY: "accuracy (log odds)"}
 REGRESSIONS = {
-    LEAK_CONDITION: "leak condition",
-    ON_DENSITY: "density",
-    ON_BOTH: "density and distance",
+    kinds.LEAK_CONDITION: "leak condition",
+    kinds.ON_DENSITY: "density",
+    kinds.ON_BOTH: "density and distance",
 }
 
 
@@ -79,7 +66,7 @@ def leakage_rows(leakage: pd.DataFrame) -> list[dict]:
                 *((name, "log_density", own) for name, own in by_embedding.items()),
             )
         }
-        for exact, paraphrases in found["loss", LEAKED].columns:
+        for exact, paraphrases in found["loss", kinds.LEAKED].columns:
             of_condition = {
                 f"{name}_{role}": mean_over_seeds(values[exact, paraphrases])
                 for (name, role), values in found.items()
@@ -154,7 +141,7 @@ def memorised_rows(memorised: pd.DataFrame) -> list[dict]:
                     "reading": earlier_or_later(difference),
                     **{
                         f"never_{role}": percent(never[role]) if role in never else "–"
-                        for role in (TRAINED, UNSEEN)
+                        for role in (kinds.TRAINED, kinds.UNSEEN)
                     },
                 }
             )

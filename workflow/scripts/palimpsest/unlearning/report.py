@@ -28,6 +28,7 @@ from palimpsest.unlearning.run.setups import ENDS, FULL, NONE, RETRAIN, REUSE_N_
 
 KINDS = (SCORES, TESTS, GAP_SUMMARY, MEMORISATION)
 OF_MODEL = ["language", "model"]
+ENDS_IN_WORDS = {RETRAIN: "the goal", NONE: "the start"}
 MEASURES = {
     name: look.label if look.label.startswith("recollection") else f"{look.label} memorisation"
     for name, look in style.MEASURES.items()
@@ -147,7 +148,7 @@ def method_row(one: Outcome) -> dict:
         "final_probability": with_interval(one.values["final_score_probability"], score),
         "kept": {which: in_percent(one.values[which]) for which in ("retain", "test")},
         "steps": f"{number(round(100 * one.values['steps_share'].mean, 1))}\u00a0%",
-        "words": words_of_end(one) if one.is_end else in_words(one),
+        "words": ENDS_IN_WORDS[one.name] if one.is_end else in_words(one),
     }
 
 
@@ -164,10 +165,6 @@ def joint(tests: pd.DataFrame) -> str:
     if tests.empty:
         return "–"
     return f"{int(tests['joint_errors'].sum())} of {int(tests['joint_models'].sum())}"
-
-
-def words_of_end(one: Outcome) -> str:
-    return "the goal" if one.name == RETRAIN else "the start"
 
 
 def in_words(one: Outcome) -> str:

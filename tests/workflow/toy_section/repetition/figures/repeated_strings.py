@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.figures.libraries import pd, plt
 from palimpsest.repetition.counting import REPEATED
-
-pd = lazy_import("pandas")
-plt = lazy_import("matplotlib.pyplot")
 
 FIGURE = Figure(
     __name__,

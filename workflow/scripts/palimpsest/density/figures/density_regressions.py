@@ -6,15 +6,6 @@ from typing import NamedTuple
 
 from palimpsest.density import kinds
 from palimpsest.density.figures import palette
-from palimpsest.density.kinds import (
-    ACCURACY,
-    LEAK_CONDITION,
-    LEAKED,
-    ON_BOTH,
-    ON_DENSITY,
-    PERPLEXITY,
-    PLACEBO,
-)
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
 from palimpsest.figures.libraries import np, pd, plt, ticker
@@ -36,16 +27,16 @@ FIGURE = Figure(
 NOT_SHOWN, DENSITY = ("intercept", "log length"), "density"
 SIGNIFICANT = 0.05
 BELOW = f"p\N{NO-BREAK SPACE}<\N{NO-BREAK SPACE}{SIGNIFICANT}"
-OFFSETS = {LEAKED: -0.17, PLACEBO: 0.17}
-SIDES = {LEAKED: "right", PLACEBO: "left"}  # of words in place of an estimate
+OFFSETS = {kinds.LEAKED: -0.17, kinds.PLACEBO: 0.17}
+SIDES = {kinds.LEAKED: "right", kinds.PLACEBO: "left"}  # of words in place of an estimate
 OUTCOMES = {
-    PERPLEXITY: "perplexity (linear):\nchange of the perplexity",
-    ACCURACY: "accuracy (logistic):\nchange of the log odds",
+    kinds.PERPLEXITY: "perplexity (linear):\nchange of the perplexity",
+    kinds.ACCURACY: "accuracy (logistic):\nchange of the log odds",
 }
 HEADS = {
-    LEAK_CONDITION: "on the leak (per contrast)",
-    ON_DENSITY: "on density (per SD)",
-    ON_BOTH: "on density and distance (per SD)",
+    kinds.LEAK_CONDITION: "on the leak (per contrast)",
+    kinds.ON_DENSITY: "on density (per SD)",
+    kinds.ON_BOTH: "on density and distance (per SD)",
 }
 
 
@@ -95,7 +86,7 @@ def density_regressions(table: pd.DataFrame) -> plt.Figure:
     )
     handles = [
         *(elements.look_handle(palette.STRINGS[name], label) for name, label in
-          ((LEAKED, "leaked strings"), (PLACEBO, "placebos: none is leaked"))),
+          ((kinds.LEAKED, "leaked strings"), (kinds.PLACEBO, "placebos: none is leaked"))),
         elements.marker_handle(BELOW),
         elements.marker_handle(f"p ≥ {SIGNIFICANT}", filled=False),
     ]  # fmt: skip

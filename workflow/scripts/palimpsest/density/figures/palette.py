@@ -7,33 +7,23 @@ distinguish those of a figure, which also have markers of their own.
 
 from __future__ import annotations
 
-from palimpsest.density.kinds import (
-    EXPONENTIAL,
-    GAUSSIAN,
-    HIDDEN,
-    LEAKED,
-    NEVER,
-    NGRAMS,
-    PLACEBO,
-    TRAINED,
-    UNSEEN,
-)
+from palimpsest.density import kinds
 from palimpsest.figures import elements
 from palimpsest.figures.libraries import np, pd, plt, ticker
 from palimpsest.figures.style import Look
 
 STRINGS = {
-    LEAKED: Look("leaked", "#8031A7", "o"),
-    PLACEBO: Look("placebo: as if leaked", "0.58", "D"),
-    NEVER: Look("never leaked", "0.15", "s"),
+    kinds.LEAKED: Look("leaked", "#8031A7", "o"),
+    kinds.PLACEBO: Look("placebo: as if leaked", "0.58", "D"),
+    kinds.NEVER: Look("never leaked", "0.15", "s"),
 }
 EMBEDDINGS = {
-    HIDDEN: Look("hidden states", "#661100", "o"),
-    NGRAMS: Look("n-grams", "#CFA100", "^"),
+    kinds.HIDDEN: Look("hidden states", "#661100", "o"),
+    kinds.NGRAMS: Look("n-grams", "#CFA100", "^"),
 }
 OTHER_EMBEDDING = Look("", "#661100", "o")
-KERNELS = {GAUSSIAN: "-", EXPONENTIAL: (0, (4, 1.5))}
-TRAINED_OR_NOT = {TRAINED: "trained strings", UNSEEN: "strings never trained on"}
+KERNELS = {kinds.GAUSSIAN: "-", kinds.EXPONENTIAL: (0, (4, 1.5))}
+TRAINED_OR_NOT = {kinds.TRAINED: "trained strings", kinds.UNSEEN: "strings never trained on"}
 ENDS = ["mean", "lower", "upper"]
 ACCURACY_LABEL = "accuracy\n(share, 0 to 1)"
 PERPLEXITY_LABEL = "perplexity per\ntoken (log scale)"

@@ -38,10 +38,16 @@ def figure_of_distributions(
             axes.set_axis_off()
         line[0].set_ylabel(f"{model}\n{label}" if len(models) > 1 else label)
     share_limits(grid, lines)
+    n = rows["seed"].nunique()
+    values, limits = (
+        ("neurons that vary", "")
+        if column == "entropy"
+        else ("pairs", "Estimates can be below 0. ")
+    )
     note = (
-        f"{palette.site_note(rows)} Areas: distributions over all {values_in_words(column)} of "
-        f"{seeds_in_words(rows)}; lines: medians; points: the mean of each seed. "
-        f"{'' if column == 'entropy' else 'Estimates can be below 0. '}Layers are numbered from 0."
+        f"{palette.site_note(rows)} Areas: distributions over all {values} of "
+        f"{'one seed' if n == 1 else f'{n} seeds'}; lines: medians; points: the mean of each seed. "
+        f"{limits}Layers are numbered from 0."
     )
     handles = palette.share_handles(palette.interventions_in(rows))
     if placebo:
@@ -50,15 +56,6 @@ def figure_of_distributions(
         )
     elements.legend(figure, handles, note)
     return figure
-
-
-def values_in_words(column: str) -> str:
-    return "neurons that vary" if column == "entropy" else "pairs"
-
-
-def seeds_in_words(rows: pd.DataFrame) -> str:
-    n = rows["seed"].nunique()
-    return "one seed" if n == 1 else f"{n} seeds"
 
 
 def layers_of(rows: pd.DataFrame) -> list[int]:

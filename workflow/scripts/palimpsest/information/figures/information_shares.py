@@ -5,19 +5,10 @@ from __future__ import annotations
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
 from palimpsest.figures.libraries import pd, plt
-from palimpsest.information import kinds
+from palimpsest.information import kinds, trends
 from palimpsest.information.figures import palette
 from palimpsest.information.kinds import MARKERS, SHUFFLES
 from palimpsest.information.paper import PAPER
-from palimpsest.information.trends import (
-    ACCURACY,
-    ENTROPY,
-    GREEK,
-    INFORMATION,
-    MEMORISED,
-    PLACEBOS,
-    RUN,
-)
 from palimpsest.statistics import student
 
 FIGURE = Figure(
@@ -36,12 +27,12 @@ FIGURE = Figure(
     tables=(kinds.INFORMATION,),
 )
 LABELS = {
-    ENTROPY: "entropy\n(mean, nats)",
-    INFORMATION: "mutual information\n(mean, nats)",
-    ACCURACY: "right answers\n(share, 0 to 1)",
-    MEMORISED: "memorised strings\n(share, 0 to 1)",
+    trends.ENTROPY: "entropy\n(mean, nats)",
+    trends.INFORMATION: "mutual information\n(mean, nats)",
+    trends.ACCURACY: "right answers\n(share, 0 to 1)",
+    trends.MEMORISED: "memorised strings\n(share, 0 to 1)",
 }
-SHARES = (ACCURACY, MEMORISED)
+SHARES = (trends.ACCURACY, trends.MEMORISED)
 KINDS_OF_STRINGS = {
     "accuracy_agrees": ("marker agrees", (0, (4, 1.5))),
     "accuracy_disagrees": ("marker disagrees", (0, (1, 1.2))),
@@ -76,7 +67,7 @@ def information_shares(table: pd.DataFrame) -> plt.Figure:
         colour = palette.INTERVENTIONS[intervention].colour
         axes.set_title(TITLES[intervention], color=style.darkened(colour), weight="bold")
     for axes, intervention in zip(grid[-1], interventions, strict=True):
-        axes.set_xlabel(f"{GREEK[intervention]} (share, 0 to 1)")
+        axes.set_xlabel(f"{trends.GREEK[intervention]} (share, 0 to 1)")
         shares = sorted(rows["share"].unique())
         axes.set_xticks(shares, [f"{share:g}" for share in shares])
     note = (
@@ -93,9 +84,11 @@ def information_shares(table: pd.DataFrame) -> plt.Figure:
 def draw_column(axes: plt.Axes, rows: pd.DataFrame, models: list[str], column: str) -> None:
     """A line for each model, and the placebo or the kinds of strings over all models."""
     colour = palette.INTERVENTIONS[rows["intervention"].iloc[0]].colour
-    if column in PLACEBOS:
-        draw_means(axes, rows, PLACEBOS[column][0], color=palette.PLACEBO, marker="D", markersize=3)
-    if column == ACCURACY:
+    if column in trends.PLACEBOS:
+        draw_means(
+            axes, rows, trends.PLACEBOS[column][0], color=palette.PLACEBO, marker="D", markersize=3
+        )
+    if column == trends.ACCURACY:
         for name, (_, line) in KINDS_OF_STRINGS.items():
             draw_means(axes, rows, name, color="0.35", linestyle=line, marker="", elinewidth=0.6)
     for place, model in enumerate(models):
@@ -109,7 +102,7 @@ def draw_column(axes: plt.Axes, rows: pd.DataFrame, models: list[str], column: s
 
 
 def by_seed(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    runs = rows.groupby(RUN)[column].mean()
+    runs = rows.groupby(trends.RUN)[column].mean()
     return runs.groupby(level=["seed", "share"]).mean().unstack("share")
 
 
@@ -117,7 +110,7 @@ def draw_means(axes: plt.Axes, rows: pd.DataFrame, column: str, shift: float = 0
     values = by_seed(rows, column)
     found = pd.DataFrame([student(own.dropna()) for _, own in values.items()], index=values.columns)
     found = found[found["mean"].notna()]
-    if column not in (ENTROPY, INFORMATION, PLACEBOS[INFORMATION][0]):
+    if column not in (trends.ENTROPY, trends.INFORMATION, trends.PLACEBOS[trends.INFORMATION][0]):
         found = found.clip(0, 1)
     elements.draw_means(axes, found.index.to_numpy() + shift, found, **{"linewidth": 1.1, **look})
 

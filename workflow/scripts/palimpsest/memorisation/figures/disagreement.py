@@ -5,16 +5,7 @@ from __future__ import annotations
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
 from palimpsest.figures.libraries import np, pd, plt
-from palimpsest.memorisation.figures.targets import (
-    EXACT,
-    averaged,
-    averaged_note,
-    draw_averaged,
-    first_model,
-    rows_of,
-    target_title,
-    targets,
-)
+from palimpsest.memorisation.figures import targets
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.disagreement import KIND
 
@@ -44,11 +35,15 @@ def disagreement(exact: pd.DataFrame) -> plt.Figure:
 
     Source: section 3.2, figures 1, 2, 13 and 15.
     """
-    shown = first_model(exact)
-    measures = [m for m, evidence in EXACT.items() if len(rows_of(shown, m, evidence))]
+    shown = targets.first_model(exact)
+    measures = [
+        m for m, evidence in targets.EXACT.items() if len(targets.rows_of(shown, m, evidence))
+    ]
     models = list(exact["model"].unique())
     panels_height = 1.35 * len(measures) + 1.2
-    strip_height = 0.5 * len(targets(exact)) + 1.3 + 0.05 * len(models) if len(models) > 1 else 0
+    strip_height = (
+        0.5 * len(targets.roles(exact)) + 1.3 + 0.05 * len(models) if len(models) > 1 else 0
+    )
     figure = elements.figure_of(
         panels_height + strip_height + 0.2, "When a string is memorised", shown
     )
@@ -57,20 +52,20 @@ def disagreement(exact: pd.DataFrame) -> plt.Figure:
         panels, strip = figure.subfigures(2, 1, height_ratios=[panels_height, strip_height])
         draw_starts(strip, exact)
     draw_panels(panels, shown, measures)
-    elements.legend(panels, line_handles(), averaged_note(shown))
+    elements.legend(panels, line_handles(), targets.averaged_note(shown))
     return figure
 
 
 def draw_panels(figure: plt.Figure, shown: pd.DataFrame, measures: list[str]) -> None:
-    roles = targets(shown)
+    roles = targets.roles(shown)
     grid = figure.subplots(len(measures), len(roles), sharex=True, sharey=True, squeeze=False)
     for row, measure in zip(grid, measures, strict=True):
-        exactly = rows_of(shown, measure, EXACT[measure])
+        exactly = targets.rows_of(shown, measure, targets.EXACT[measure])
         for axes, role in zip(row, roles, strict=True):
             draw_losses(axes, exactly[exactly["role"] == role], measure)
         name_row(row[-1], measure)
     for axes, role in zip(grid[0], roles, strict=True):
-        axes.set_title(target_title(shown[shown["role"] == role]))
+        axes.set_title(targets.target_title(shown[shown["role"] == role]))
     for axes in grid[-1]:
         axes.set_xlabel("epoch")
     figure.supylabel("loss (nats per token, logarithmic scale)")
@@ -91,12 +86,14 @@ def draw_losses(axes: plt.Axes, target: pd.DataFrame, measure: str) -> None:
     if target.empty:
         return
     colour = style.MEASURES[measure].colour
-    mean = averaged(target)
+    mean = targets.averaged(target)
     axes.axhline(target["optimal_loss"].iloc[0], **style.BAYES_LINE)
     axes.plot(mean["epoch"], mean["test_loss"], **style.TEST_LINE)
-    draw_averaged(axes, target, "loss", colour, linestyle=style.LINES["with"])
+    targets.draw_averaged(axes, target, "loss", colour, linestyle=style.LINES["with"])
     if measure in RETRAINED:
-        draw_averaged(axes, target, "loss_without", colour, linestyle=style.LINES["without"])
+        targets.draw_averaged(
+            axes, target, "loss_without", colour, linestyle=style.LINES["without"]
+        )
     if measure in ("recollection", "contextual"):
         axes.plot(
             mean["epoch"], mean["threshold"], color=colour, linewidth=1,
@@ -113,11 +110,11 @@ def start_in_words(start: float) -> str:
 
 def draw_starts(figure: plt.Figure, exact: pd.DataFrame) -> None:
     axes = figure.subplots()
-    evidence = {**EXACT, "recollection_accuracy": "constant"}
-    mean = averaged(exact)
+    evidence = {**targets.EXACT, "recollection_accuracy": "constant"}
+    mean = targets.averaged(exact)
     mean = mean[mean["evidence"] == mean["measure"].map(evidence)]
     starts = mean.drop_duplicates(["model", "role", "measure"])
-    models, roles = list(exact["model"].unique()), targets(exact)
+    models, roles = list(exact["model"].unique()), targets.roles(exact)
     measures = style.measures_in(starts["measure"])
     last = exact["epoch"].max()
     for row in starts.itertuples():

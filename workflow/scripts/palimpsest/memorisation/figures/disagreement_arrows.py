@@ -5,14 +5,7 @@ from __future__ import annotations
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
 from palimpsest.figures.libraries import pd, plt
-from palimpsest.memorisation.figures.targets import (
-    EXACT,
-    averaged,
-    first_model,
-    rows_of,
-    target_title,
-    targets,
-)
+from palimpsest.memorisation.figures import targets
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.disagreement import KIND
 
@@ -49,25 +42,27 @@ def disagreement_arrows(exact: pd.DataFrame) -> plt.Figure:
 
     Source: section 3.1, figure 1; appendix D, Lemma 1, figure 17.
     """
-    shown = averaged(first_model(exact))
-    measures = [m for m in MEASURES if len(rows_of(shown, m, EXACT[m]))]
+    shown = targets.averaged(targets.first_model(exact))
+    measures = [m for m in MEASURES if len(targets.rows_of(shown, m, targets.EXACT[m]))]
     last = shown[shown["epoch"] == shown["epoch"].max()]
     figure = elements.figure_of(4.0, "Scores as arrows", shown)
-    roles = targets(shown)
+    roles = targets.roles(shown)
     panels = figure.subplots(1, len(roles), sharex=True, sharey=True, squeeze=False)[0]
     for axes, role in zip(panels, roles, strict=True):
         target = shown[shown["role"] == role]
         draw_losses(axes, target)
         for place, measure in enumerate(measures):
-            draw_measure(axes, rows_of(target, measure, EXACT[measure]), measure, place)
-        axes.set_title(target_title(target))
+            draw_measure(
+                axes, targets.rows_of(target, measure, targets.EXACT[measure]), measure, place
+            )
+        axes.set_title(targets.target_title(target))
         axes.set_xlabel("epoch")
-    of_measures = pd.concat([rows_of(last, m, EXACT[m]) for m in measures])
+    of_measures = pd.concat([targets.rows_of(last, m, targets.EXACT[m]) for m in measures])
     highest = HEADROOM * of_measures["threshold"].max()
     elements.scale_losses(panels[0], of_measures[["loss", "loss_without", "threshold"]])
     panels[0].set_ylim(0.7 * of_measures[["loss", "threshold"]].min().min(), highest)
     panels[0].set_ylabel(elements.LOSS)
-    elements.legend(figure, line_handles(measures), note(first_model(exact)))
+    elements.legend(figure, line_handles(measures), note(targets.first_model(exact)))
     return figure
 
 
@@ -76,7 +71,7 @@ def draw_losses(axes: plt.Axes, target: pd.DataFrame) -> None:
     axes.plot(
         with_string["epoch"], with_string["loss"], color=style.INK, linestyle=style.LINES["with"]
     )
-    without = rows_of(target, "counterfactual", "retraining")
+    without = targets.rows_of(target, "counterfactual", "retraining")
     axes.plot(
         without["epoch"], without["loss_without"], color=style.INK,
         linestyle=style.LINES["without"],

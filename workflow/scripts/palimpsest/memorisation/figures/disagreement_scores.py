@@ -5,16 +5,8 @@ from __future__ import annotations
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
 from palimpsest.figures.libraries import pd, plt
+from palimpsest.memorisation.figures import targets
 from palimpsest.memorisation.figures.disagreement import RETRAINED
-from palimpsest.memorisation.figures.targets import (
-    averaged,
-    averaged_note,
-    draw_averaged,
-    first_model,
-    rows_of,
-    target_title,
-    targets,
-)
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.disagreement import KIND
 
@@ -45,9 +37,9 @@ def disagreement_scores(exact: pd.DataFrame) -> plt.Figure:
 
     Source: section 3.2 and appendix F, figures 14 and 16.
     """
-    shown = first_model(exact)
+    shown = targets.first_model(exact)
     figure = elements.figure_of(2.9, "How much a string is memorised", shown)
-    roles = targets(shown)
+    roles = targets.roles(shown)
     grid = figure.subplots(1, len(roles), sharex=True, sharey=True, squeeze=False)[0]
     measures = [m for m in RETRAINED if (shown["measure"] == m).any()]
     for axes, role in zip(grid, roles, strict=True):
@@ -55,7 +47,7 @@ def disagreement_scores(exact: pd.DataFrame) -> plt.Figure:
         for measure in measures:
             draw_score(axes, target, measure)
         elements.share_axis(axes)
-        axes.set_title(target_title(target))
+        axes.set_title(targets.target_title(target))
         axes.set_xlabel("epoch")
     grid[0].set_ylabel(elements.SCORE)
     handles = [
@@ -64,7 +56,7 @@ def disagreement_scores(exact: pd.DataFrame) -> plt.Figure:
         elements.line_handle("same-frequency approximation", linestyle=style.LINES["test"]),
         elements.line_handle("start (exact)", **style.EPOCH_LINE),
     ]
-    note = averaged_note(shown)
+    note = targets.averaged_note(shown)
     if shown["seed"].nunique() > 1:
         note += " The score of the averaged losses may lie outside the band."
     elements.legend(figure, handles, note)
@@ -73,12 +65,12 @@ def disagreement_scores(exact: pd.DataFrame) -> plt.Figure:
 
 def draw_score(axes: plt.Axes, target: pd.DataFrame, measure: str) -> None:
     colour = style.MEASURES[measure].colour
-    exactly = rows_of(target, measure, "retraining")
-    approximate = averaged(rows_of(target, measure, "same-frequency"))
-    draw_averaged(axes, exactly, "score", colour, linestyle=style.LINES["with"])
+    exactly = targets.rows_of(target, measure, "retraining")
+    approximate = targets.averaged(targets.rows_of(target, measure, "same-frequency"))
+    targets.draw_averaged(axes, exactly, "score", colour, linestyle=style.LINES["with"])
     axes.plot(
         approximate["epoch"], approximate["score"], color=colour, linewidth=0.9,
         linestyle=style.LINES["test"],
     )  # fmt: skip
-    for start in averaged(exactly)["start"].head(1):
+    for start in targets.averaged(exactly)["start"].head(1):
         elements.mark_epoch(axes, start, colour)

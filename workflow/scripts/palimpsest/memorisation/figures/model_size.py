@@ -39,16 +39,13 @@ def model_size(study: pd.DataFrame) -> plt.Figure:
     rows = rows if len(rows) else study  # a study of other measures shows its first
     rows = rows[rows["measure"] == rows["measure"].iloc[0]]
     families = list(rows["family"].unique())
-    columns = min(FAMILY_COLUMNS, len(families))
-    lines = -(-len(families) // columns)
+    lines = -(-len(families) // min(FAMILY_COLUMNS, len(families)))
     figure = elements.figure_of(2.9 * lines + 0.9, "Larger models", rows)
     inner = elements.panels_in(figure)
-    panels = inner.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
-    for axes, family in zip(panels, families, strict=False):
+    panels = elements.grid_of(inner, len(families), FAMILY_COLUMNS, sharex=True, sharey=True)
+    for axes, family in zip(panels, families, strict=True):
         draw_family(axes, rows[rows["family"] == family])
         axes.set_title(family, weight="bold")
-    for axes in panels[len(families) :]:
-        axes.remove()
     limit_to_memorised(panels[0], rows)
     measure = style.MEASURES[rows["measure"].iloc[0]].label
     inner.supxlabel(elements.TEST_LOSS)

@@ -23,7 +23,7 @@ def rows_of(exact: pd.DataFrame, measure: str, evidence: str) -> pd.DataFrame:
     return exact[wanted].sort_values("epoch")
 
 
-def targets(exact: pd.DataFrame) -> list[str]:
+def roles(exact: pd.DataFrame) -> list[str]:
     """The roles s0, s1, ..., s10 in order of number."""
     return sorted(exact["role"].unique(), key=lambda role: (len(role), role))
 

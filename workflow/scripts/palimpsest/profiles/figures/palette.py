@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.libraries import pd, plt
@@ -53,8 +53,12 @@ def handles(table: pd.DataFrame) -> list:
     return [elements.line_handle(model, colour) for model, colour in of_models(table).items()]
 
 
-def subject(table: pd.DataFrame) -> str:
-    return f"language {table['language'].iloc[0]}, {table['size'].iloc[0]} strings seen once"
+def figure_of(
+    height: float, title: str, table: pd.DataFrame, models: Iterable[str] = ()
+) -> plt.Figure:
+    """A figure whose title names language, stream and, if given, models; `height` in inches."""
+    subject = f"language {table['language'].iloc[0]}, {table['size'].iloc[0]} strings seen once"
+    return elements.figure_of(height, f"{title}: {', '.join([subject, *models])}")
 
 
 def runs_note(table: pd.DataFrame) -> str:

@@ -38,7 +38,7 @@ def profile(table: pd.DataFrame) -> plt.Figure:
     """
     cells = summaries.estimates(table)
     models = summaries.by_size(cells)
-    figure = elements.figure_of(3.1, f"Memorisation profiles: {palette.subject(table)}")
+    figure = palette.figure_of(3.1, "Memorisation profiles", table)
     row = figure.subplots(1, len(models), sharey=True, squeeze=False)[0]
     reach = largest(cells)
     for axes, model in zip(row, models, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palimpsest.figures import elements, style
+from palimpsest.figures import style
 from palimpsest.figures.figure import Figure
 from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.profiles import kinds
@@ -36,9 +36,7 @@ def profile_correlation(table: pd.DataFrame) -> plt.Figure:
     """
     rows = table[table["outcome"] == LOG_LIKELIHOOD]
     models = list(rows["model"].unique())
-    figure = elements.figure_of(
-        0.55 * len(models) + 1.5, f"Correlation of profiles: {palette.subject(table)}"
-    )
+    figure = palette.figure_of(0.55 * len(models) + 1.5, "Correlation of profiles", table)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, (cells, title) in zip(panels, TITLES.items(), strict=True):
         draw_matrix(axes, rows[rows["cells"] == cells], models)

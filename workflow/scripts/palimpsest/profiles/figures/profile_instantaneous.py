@@ -36,7 +36,7 @@ def profile_instantaneous(table: pd.DataFrame) -> plt.Figure:
     Source: Causal Estimation of Memorisation Profiles, figure 3.
     """
     cells = summaries.instantaneous(summaries.estimates(table))
-    figure = elements.figure_of(3.6, f"Just after training on a string: {palette.subject(table)}")
+    figure = palette.figure_of(3.6, "Just after training on a string", table)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     palette.draw_models(top, cells, "cohort")
     top.set_ylabel(palette.EFFECT)

@@ -7,13 +7,6 @@ from palimpsest.figures.figure import Figure
 from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.profiles import kinds
 from palimpsest.profiles.figures import palette
-from palimpsest.profiles.kinds import (
-    ARCHITECTURAL,
-    DIFFERENCE,
-    DIFFERENCE_IN_DIFFERENCES,
-    EXTRACTABLE,
-    INFLUENCE,
-)
 
 FIGURE = Figure(
     __name__,
@@ -29,11 +22,11 @@ FIGURE = Figure(
     tables=(kinds.NOTIONS,),
 )
 TITLES = {
-    DIFFERENCE_IN_DIFFERENCES: "difference-in-\ndifferences",
-    DIFFERENCE: "difference",
-    ARCHITECTURAL: "means over models\n(architectural)",
-    INFLUENCE: "influence function",
-    EXTRACTABLE: "extractable strings",
+    kinds.DIFFERENCE_IN_DIFFERENCES: "difference-in-\ndifferences",
+    kinds.DIFFERENCE: "difference",
+    kinds.ARCHITECTURAL: "means over models\n(architectural)",
+    kinds.INFLUENCE: "influence function",
+    kinds.EXTRACTABLE: "extractable strings",
 }
 
 
@@ -43,13 +36,12 @@ def profile_notions(table: pd.DataFrame) -> plt.Figure:
 
     Source: Causal Estimation of Memorisation Profiles, section 5.
     """
-    models = ", ".join(table["model"].unique())
-    figure = elements.figure_of(2.9, f"Notions of memorisation: {palette.subject(table)}, {models}")
+    figure = palette.figure_of(2.9, "Notions of memorisation", table, table["model"].unique())
     inner = elements.panels_in(figure)
     row = inner.subplots(1, len(TITLES), sharex=True)
     for axes, (notion, title) in zip(row, TITLES.items(), strict=True):
         own = table[table["notion"] == notion]
-        draw_against_truth(axes, own, is_in_nats=notion != EXTRACTABLE)
+        draw_against_truth(axes, own, is_in_nats=notion != kinds.EXTRACTABLE)
         axes.set_title(title)
     limits = np.array([axes.get_ylim() for axes in row[:-1]])
     for axes in row[:-1]:

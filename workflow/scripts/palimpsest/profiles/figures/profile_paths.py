@@ -39,7 +39,7 @@ def profile_paths(table: pd.DataFrame) -> plt.Figure:
     cohorts = sorted(cells["cohort"].unique())
     tints = palette.tints(cohorts)
     models = summaries.by_size(cells)
-    figure = elements.figure_of(3.1, f"Memorisation paths: {palette.subject(table)}")
+    figure = palette.figure_of(3.1, "Memorisation paths", table)
     row = figure.subplots(1, len(models), sharey=True, squeeze=False)[0]
     for axes, model in zip(row, models, strict=True):
         axes.axhline(0, **elements.ZERO)

@@ -32,7 +32,7 @@ def profile_persistence(table: pd.DataFrame) -> plt.Figure:
 
     Source: Causal Estimation of Memorisation Profiles, figure 4.
     """
-    figure = elements.figure_of(3.1, f"How long memorisation lasts: {palette.subject(table)}")
+    figure = palette.figure_of(3.1, "How long memorisation lasts", table)
     panels = figure.subplots(1, 2, sharey=True)
     titles = {TRAINED: "strings that are trained on", PLACEBO: "strings that are never trained on"}
     rows = table[table["outcome"] == LOG_LIKELIHOOD]

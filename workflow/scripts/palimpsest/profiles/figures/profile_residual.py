@@ -35,7 +35,7 @@ def profile_residual(table: pd.DataFrame) -> plt.Figure:
     Source: Causal Estimation of Memorisation Profiles, figure 5.
     """
     cells = summaries.residual(summaries.estimates(table))
-    figure = elements.figure_of(2.9, f"What is left at the end: {palette.subject(table)}")
+    figure = palette.figure_of(2.9, "What is left at the end", table)
     axes = figure.subplots()
     palette.draw_models(axes, cells, "cohort")
     axes.set(xlabel=palette.MACRO_BATCH, ylabel=palette.EFFECT)

@@ -36,10 +36,8 @@ def profile_truth(table: pd.DataFrame) -> plt.Figure:
     """
     rows = table[table["outcome"] == LOG_LIKELIHOOD]
     rows = rows.assign(since=rows["time"] - rows["cohort"])
-    models = ", ".join(rows["model"].unique())
-    figure = elements.figure_of(
-        4.9, f"The estimators against retraining: {palette.subject(table)}, {models}"
-    )
+    title, models = "The estimators against retraining", rows["model"].unique()
+    figure = palette.figure_of(4.9, title, table, models)
     inner = elements.panels_in(figure)
     grid = inner.subplots(2, 3, sharex=True, sharey="col")
     for row, (kind, title) in zip(grid, TITLES.items(), strict=True):

@@ -138,11 +138,6 @@ def setup_look(setup: str, method: str, slow: Iterable[str] = ()) -> dict:
     }
 
 
-def setup_handles(setups: list[str]) -> list:
-    looks = [style.SETUPS[setup] for setup in setups]
-    return [elements.look_handle(look, f"set-up {look.label}", markersize=MARKER) for look in looks]
-
-
 def ideal_handle(label: str):
     return elements.line_handle(label, **IDEAL_LINE)
 

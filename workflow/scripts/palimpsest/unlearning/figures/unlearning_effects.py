@@ -93,7 +93,7 @@ def draw_effects(figure: plt.Figure, effects: pd.DataFrame, rows: list[str]) -> 
     drawn = []
     panels = right.subplots(len(curved), 1, sharey=True, squeeze=False)[:, 0]
     for axes, effect in zip(panels, curved, strict=True):
-        varied = by_number(effects[effects["effect"] == effect], effect)
+        varied = by_number(effects[effects["effect"] == effect])
         drawn.append((axes, draw_curves(axes, varied, rows)))
         axes.set_xlabel(EFFECTS[effect])
         end = method_rows.unit_end(effects["forgetting_quality"].max())
@@ -134,7 +134,7 @@ def draw_attackers(axes: plt.Axes, attackers: pd.DataFrame, rows: list[str]) -> 
     )
 
 
-def by_number(effects: pd.DataFrame, effect: str) -> pd.DataFrame:
+def by_number(effects: pd.DataFrame) -> pd.DataFrame:
     """Mean, min and max of the forgetting quality at each value of the varied number, by method.
 
     They are over the seeds, or over the repetitions of a single seed.

@@ -68,7 +68,10 @@ def unlearning_scores(
         of_model = shown[shown["model"] == model]
         draw_scores(part, of_model, tests[tests["model"] == model], setups, slow_here)
     handles = [
-        *method_rows.setup_handles(setups),
+        *(
+            elements.look_handle(look, f"set-up {look.label}", markersize=method_rows.MARKER)
+            for look in (style.SETUPS[setup] for setup in setups)
+        ),
         elements.bar_handle("relabelled models, 95 % of the relabellings", NULL_COLOUR),
         method_rows.ideal_handle("their mean; on the right: retraining (first set-up)"),
     ]
