@@ -76,7 +76,7 @@ NO_THRESHOLD = "no threshold"  # nothing: the statistic is about losses or count
 class Case(NamedTuple):
     """A part of the tables on which a claim is tested separately, for example one language.
 
-    `tables` are in the order of `Claim.reads`, and `n_models` counts the models in them.
+    `tables` are in the order of `Statistic.reads`, and `n_models` counts the models in them.
     """
 
     language: str

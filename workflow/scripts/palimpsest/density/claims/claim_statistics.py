@@ -12,10 +12,12 @@ strings.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import pandas as pd
 
-from palimpsest.claims import ANY_NUMBER, DIFFERENCE, LANGUAGE, NO_THRESHOLD, SHARE, statistic
+from palimpsest import claims
+from palimpsest.claims import ANY_NUMBER, DIFFERENCE, LANGUAGE, NO_THRESHOLD, SHARE
 from palimpsest.density.associations import spearman_given
 from palimpsest.density.kernel import preferred_kernel
 from palimpsest.density.kinds import (
@@ -35,6 +37,7 @@ from palimpsest.estimates import DROPPED, Estimate, interval_note, over_seeds
 from palimpsest.number_format import number
 from palimpsest.statistics import student
 
+statistic = partial(claims.statistic, evidence=NO_THRESHOLD)  # except those on probabilities
 # Neighbours among which recall is measured
 RETRIEVED = 10
 NO_COPY, ONE_COPY = 0, 1
@@ -67,9 +70,7 @@ def effect(words: str, largest: float) -> Callable:
     def limits(column: str) -> tuple[float, float]:
         return ANY_NUMBER if column == "loss" else (-largest, largest)
 
-    return statistic(
-        LEAKAGE.name, in_words, limits=limits, evidence=NO_THRESHOLD, estimator=of_leakage
-    )
+    return statistic(LEAKAGE.name, in_words, limits=limits, estimator=of_leakage)
 
 
 @effect("by one copy, beyond strings that are not leaked", 1)
@@ -106,7 +107,6 @@ def beside_placebo(values: pd.Series, placebo: pd.Series) -> Estimate:
     SEPARATION.name,
     "probability that a leaked string is denser than one that is not, narrowest bandwidth",
     limits=SHARE,
-    evidence=NO_THRESHOLD,
 )
 def separated(separation: pd.DataFrame, embedding: str) -> Estimate:
     """Area under the curve for strings with a copy and no paraphrase, of the narrowest kernel."""
@@ -123,7 +123,6 @@ def separated(separation: pd.DataFrame, embedding: str) -> Estimate:
     "probability that a leaked string is denser than one that is not, narrowest bandwidth: with "
     "three paraphrases, minus without any leak",
     limits=DIFFERENCE,
-    evidence=NO_THRESHOLD,
 )
 def raised_by_paraphrases(separation: pd.DataFrame, embedding: str) -> Estimate:
     """The same area with all paraphrases and no copy, minus that without any leak."""
@@ -143,7 +142,6 @@ def of_kernel(separation: pd.DataFrame, embedding: str) -> pd.DataFrame:
     SEPARATION.name,
     "probability that a leaked string is denser, narrowest minus widest bandwidth",
     limits=DIFFERENCE,
-    evidence=NO_THRESHOLD,
 )
 def narrow_minus_wide(separation: pd.DataFrame, embedding: str) -> Estimate:
     """Area under the curve of the narrowest bandwidth minus that of the widest.
@@ -173,7 +171,6 @@ def recalled(retrieval: pd.DataFrame) -> pd.DataFrame:
     RETRIEVAL.name,
     "recall of a string's copy and paraphrases among its ten nearest training strings",
     limits=SHARE,
-    evidence=NO_THRESHOLD,
 )
 def recall(retrieval: pd.DataFrame, embedding: str) -> Estimate:
     """Recall of copies and paraphrases; the recall of a random order is in the marks."""
@@ -186,7 +183,6 @@ def recall(retrieval: pd.DataFrame, embedding: str) -> Estimate:
     RETRIEVAL.name,
     "recall at ten by hidden states minus recall by n-grams",
     limits=DIFFERENCE,
-    evidence=NO_THRESHOLD,
 )
 def recall_difference(retrieval: pd.DataFrame) -> Estimate:
     found = recalled(retrieval)
@@ -200,7 +196,7 @@ BEYOND_OTHERS = {
 }
 
 
-@statistic(LEFT_OUT.name, lambda column: BEYOND_OTHERS[column], evidence=NO_THRESHOLD)
+@statistic(LEFT_OUT.name, lambda column: BEYOND_OTHERS[column])
 def left_out(table: pd.DataFrame, column: str) -> Estimate:
     """The change for strings of the production that is left out, beyond that for the others."""
     rows = table[table["embedding"] == NGRAMS]
@@ -231,7 +227,6 @@ def beyond_run(rows: pd.DataFrame) -> pd.DataFrame:
         "strings and runs, both beyond strings that are not leaked"
     ),
     limits=DIFFERENCE,
-    evidence=NO_THRESHOLD,
 )
 def unique(leakage: pd.DataFrame, embedding: str, predictor: str, given: str) -> Estimate:
     """Partial rank correlation of a predictor and the loss, at equal values of another predictor.
@@ -253,7 +248,6 @@ def unique(leakage: pd.DataFrame, embedding: str, predictor: str, given: str) ->
     LEAKAGE.name,
     "rank correlation of log density and loss over test strings, at equal length",
     limits=DIFFERENCE,
-    evidence=NO_THRESHOLD,
 )
 def natural(leakage: pd.DataFrame, embedding: str) -> Estimate:
     """Partial rank correlation of log density and loss at equal length, without any leak."""

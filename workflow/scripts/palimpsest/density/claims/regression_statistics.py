@@ -3,9 +3,12 @@
 Source: LMD3: Language Model Data Density Dependence, section 6.2, appendices A.5 and A.9.
 """
 
+from functools import partial
+
 import pandas as pd
 
-from palimpsest.claims import NO_THRESHOLD, statistic
+from palimpsest import claims
+from palimpsest.claims import NO_THRESHOLD
 from palimpsest.density.kernel import preferred_kernel
 from palimpsest.density.kinds import (
     ACCURACY,
@@ -23,6 +26,7 @@ from palimpsest.estimates import Estimate, interval_note
 from palimpsest.number_format import number
 from palimpsest.statistics import CONFIDENCE
 
+statistic = partial(claims.statistic, evidence=NO_THRESHOLD)
 EXCHANGES, QUERIES = "exchanges of strings", "queries"
 TRAINED_ON = "whether the model was trained on this corpus is not known"
 # The bandwidth of the gaussian kernel in the paper's section 6.2
@@ -37,7 +41,7 @@ def unit_of_leaks(outcome: str, term: str) -> str:
     return f"change ({UNITS[outcome]}{trend}), linear or logistic"
 
 
-@statistic(REGRESSIONS.name, unit_of_leaks, evidence=NO_THRESHOLD)
+@statistic(REGRESSIONS.name, unit_of_leaks)
 def regressed_on_leaks(regressions: pd.DataFrame, outcome: str, term: str) -> Estimate:
     return regressed(regressions, regression=LEAK_CONDITION, outcome=outcome, term=term)
 
@@ -46,7 +50,7 @@ def unit_of_density(outcome: str) -> str:
     return f"change for one standard deviation ({UNITS[outcome]}), linear or logistic, raw density"
 
 
-@statistic(REGRESSIONS.name, unit_of_density, evidence=NO_THRESHOLD)
+@statistic(REGRESSIONS.name, unit_of_density)
 def regressed_on_density(
     regressions: pd.DataFrame, embedding: str, outcome: str, regression: str, term: str
 ) -> Estimate:
@@ -73,7 +77,6 @@ def by_exchanges(row: pd.DataFrame) -> Estimate:
 @statistic(
     TEXT_REGRESSIONS.name,
     "change of a query's perplexity for one standard deviation, raw density",
-    evidence=NO_THRESHOLD,
 )
 def of_text(regressions: pd.DataFrame, regression: str, term: str) -> Estimate:
     """The effect of a term on the perplexity of queries, raw density, with Student's interval.

@@ -10,25 +10,8 @@ which exchanges strings. Regressions of texts have the interval of Student's t o
 """
 
 from palimpsest.claims import Claim, above, at_least, below, between
-from palimpsest.density.claims.claim_statistics import (
-    copy_effect,
-    left_out,
-    magnified,
-    narrow_minus_wide,
-    natural,
-    orders,
-    paraphrase_effect,
-    raised_by_paraphrases,
-    recall,
-    recall_difference,
-    separated,
-    unique,
-)
-from palimpsest.density.claims.regression_statistics import (
-    of_text,
-    regressed_on_density,
-    regressed_on_leaks,
-)
+from palimpsest.density.claims import claim_statistics as statistics
+from palimpsest.density.claims import regression_statistics as regressions
 from palimpsest.density.earlier import MEASURES, earlier
 from palimpsest.density.kinds import (
     ACCURACY,
@@ -148,37 +131,37 @@ CLAIMS = [
     Claim(
         "leakage",
         "An exact copy in the training data lowers the loss on a test string.",
-        copy_effect.of(column="loss"),
+        statistics.copy_effect.of(column="loss"),
         below(0),
     ),
     Claim(
         "leakage",
         "Paraphrases alone lower the loss on a test string.",
-        paraphrase_effect.of(column="loss"),
+        statistics.paraphrase_effect.of(column="loss"),
         below(0),
     ),
     Claim(
         "leakage",
         "An exact copy magnifies what paraphrases do to the loss.",
-        magnified.of(column="loss"),
+        statistics.magnified.of(column="loss"),
         below(0),
     ),
     Claim(
         "leakage",
         "An exact copy magnifies what paraphrases do to accuracy.",
-        magnified.of(column="answer_right"),
+        statistics.magnified.of(column="answer_right"),
         above(0),
     ),
     Claim(
         "leakage",
         "An exact copy in the training data makes the answer to a test string more accurate.",
-        copy_effect.of(column="answer_right"),
+        statistics.copy_effect.of(column="answer_right"),
         above(0),
     ),
     Claim(
         "leakage",
         "Paraphrases alone make the answer to a test string more accurate.",
-        paraphrase_effect.of(column="answer_right"),
+        statistics.paraphrase_effect.of(column="answer_right"),
         above(0),
     ),
     *(
@@ -186,7 +169,7 @@ CLAIMS = [
             "leakage_density",
             f"One exact copy makes a test string highly separable by the density {name}, by the "
             "gaussian kernel with a narrow bandwidth.",
-            separated.of(embedding=embedding),
+            statistics.separated.of(embedding=embedding),
             at_least(SEPARABLE),
         )
         for embedding, name in NAMES.items()
@@ -195,7 +178,7 @@ CLAIMS = [
         Claim(
             "leakage_density",
             f"Paraphrases alone raise the density {name} at a test string.",
-            raised_by_paraphrases.of(embedding=embedding),
+            statistics.raised_by_paraphrases.of(embedding=embedding),
             above(0),
         )
         for embedding, name in NAMES.items()
@@ -205,7 +188,7 @@ CLAIMS = [
             "leakage_density",
             f"A narrow bandwidth of the density {name} separates leaked strings better than a wide "
             "one.",
-            narrow_minus_wide.of(embedding=embedding),
+            statistics.narrow_minus_wide.of(embedding=embedding),
             above(0),
         )
         for embedding, name in NAMES.items()
@@ -214,7 +197,7 @@ CLAIMS = [
         Claim(
             "leakage_density",
             f"The search for neighbours by the embedding {name} finds what was leaked.",
-            recall.of(embedding=embedding),
+            statistics.recall.of(embedding=embedding),
             at_least(RECALL),
         )
         for embedding, name in NAMES.items()
@@ -222,54 +205,64 @@ CLAIMS = [
     Claim(
         "leakage_density",
         "An embedding that needs no model finds what was leaked as well as the model's own.",
-        recall_difference,
+        statistics.recall_difference,
         between(-TOLERATED, TOLERATED),
     ),
     Claim(
         "leakage_density",
         "Without the strings of one production, density falls at test strings of this production.",
-        left_out.of(column="log_density"),
+        statistics.left_out.of(column="log_density"),
         below(0),
     ),
     Claim(
         "density_performance",
         "Without the strings of one production, the loss rises on test strings of this production.",
-        left_out.of(column="loss"),
+        statistics.left_out.of(column="loss"),
         above(0),
     ),
     *(
         Claim(
             "density_performance",
             f"{words} {name}, {result}.",
-            unique.of(embedding=embedding, predictor=predictor, given=given),
+            statistics.unique.of(embedding=embedding, predictor=predictor, given=given),
             region,
         )
         for embedding, name in NAMES.items()
         for words, result, region, predictor, given in UNIQUE
     ),
     *(
-        Claim("leakage", f"In regressions, {sentence}.", regressed_on_leaks.of(**term), region)
+        Claim(
+            "leakage",
+            f"In regressions, {sentence}.",
+            regressions.regressed_on_leaks.of(**term),
+            region,
+        )
         for sentence, region, term in ON_LEAKS
     ),
     *(
         Claim(
             "density_performance",
             f"In regressions: {sentence.format(name)}",
-            regressed_on_density.of(embedding=embedding, **term),
+            regressions.regressed_on_density.of(embedding=embedding, **term),
             region,
         )
         for embedding, name in NAMES.items()
         for sentence, region, term in REGRESSED
     ),
     *(
-        Claim("density_texts", sentence, of_text.of(regression=regression, term=term), region)
+        Claim(
+            "density_texts",
+            sentence,
+            regressions.of_text.of(regression=regression, term=term),
+            region,
+        )
         for sentence, region, regression, term in OF_TEXTS
     ),
     *(
         Claim(
             "density_performance",
             f"Without any leak, the loss is lower where the density {name} is higher.",
-            natural.of(embedding=embedding),
+            statistics.natural.of(embedding=embedding),
             below(0),
         )
         for embedding, name in NAMES.items()
@@ -279,7 +272,7 @@ CLAIMS = [
             "density_truth",
             f"The density {name} orders strings that were never trained on as the language's "
             "probabilities do.",
-            orders.of(embedding=embedding, strings=UNSEEN),
+            statistics.orders.of(embedding=embedding, strings=UNSEEN),
             above(0),
         )
         for embedding, name in NAMES.items()

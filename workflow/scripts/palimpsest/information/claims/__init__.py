@@ -3,8 +3,4 @@
 from palimpsest.lazy_import import declared_in
 
 CLAIMS = [claim for rows in declared_in(__name__, "CLAIMS") for claim in rows]
-QUESTIONS = {
-    key: words
-    for questions in declared_in(__name__, "QUESTIONS")
-    for key, words in questions.items()
-}
+QUESTIONS = dict(item for part in declared_in(__name__, "QUESTIONS") for item in part.items())

@@ -18,13 +18,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from palimpsest import claims
 from palimpsest.claims import (
     ANY_NUMBER,
     DIFFERENCE,
     LANGUAGE,
     NO_THRESHOLD,
     STAND_INS,
-    statistic,
 )
 from palimpsest.claims import SHARE as SHARES
 from palimpsest.estimates import (
@@ -83,6 +83,8 @@ from palimpsest.statistics import (
     student_p_value,
 )
 
+# Most statistics are about values of neurons alone
+statistic = partial(claims.statistic, evidence=NO_THRESHOLD)
 # The signs that the paper expects of a measure's change with the share that is memorised
 EXPECTED = {
     (MARKERS, ENTROPY): -1,
@@ -188,7 +190,6 @@ def size_difference(one: pd.DataFrame, other: pd.DataFrame) -> Estimate:
     TABLE.name,
     "share of right answers where the marker agrees minus where it disagrees, at the highest alpha",
     limits=DIFFERENCE,
-    evidence=NO_THRESHOLD,
 )
 def led_astray(information: pd.DataFrame) -> Estimate:
     """Accuracy where the marker agrees minus where it disagrees, at the highest alpha.
@@ -245,7 +246,6 @@ def left_out(information: pd.DataFrame, intervention: str) -> list[str]:
     TABLE.name,
     "the smaller of two changes in the expected direction from alpha 0 to 1 (nats, least squares): "
     "in the last layer, and in the last minus the first layer",
-    evidence=NO_THRESHOLD,
 )
 def changed_late(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The smaller of two slopes: in the last layer, and in the last minus in the first layer.
@@ -274,7 +274,6 @@ def later(information: pd.DataFrame, intervention: str, column: str) -> pd.DataF
         f"size of the change from {GREEK[intervention]} 0 to 1 minus size of the "
         "change from no markers to random ones (nats)"
     ),
-    evidence=NO_THRESHOLD,
 )
 def beyond_innocent(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The absolute mean slope minus the absolute mean change by random markers."""
@@ -301,7 +300,6 @@ def by_depth(values: pd.DataFrame, information: pd.DataFrame) -> pd.DataFrame:
         f"change of the mean from {GREEK[intervention]} 0 to 1 in the expected "
         "direction, at the depth with the weakest change (nats)"
     ),
-    evidence=NO_THRESHOLD,
 )
 def at_every_depth(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The slope at the depth where it is weakest, in the expected direction."""
@@ -319,7 +317,6 @@ def at_every_depth(information: pd.DataFrame, intervention: str, column: str) ->
         "size of the difference of deepest and shallowest models minus size of the "
         f"change from {GREEK[intervention]} 0 to 1 (nats)"
     ),
-    evidence=NO_THRESHOLD,
 )
 def apart(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The absolute difference of the deepest and the shallowest models, minus that of the slope.
@@ -341,7 +338,6 @@ def apart(information: pd.DataFrame, intervention: str, column: str) -> Estimate
     TABLE.name,
     "Pearson correlation of the mean with the share of right answers",
     limits=DIFFERENCE,
-    evidence=NO_THRESHOLD,
 )
 def correlated_with_accuracy(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The correlation of a measure with accuracy. The p-value is of `STRONG`, in the expected sign.
@@ -398,7 +394,6 @@ def of_transformed(found: Estimate, over: str) -> Estimate:
         f"{VERBS[EXPECTED[intervention, column]]} where norms change as they do with beta"
     ),
     limits=DIFFERENCE,
-    evidence=NO_THRESHOLD,
 )
 def correlated_as_norms_change(
     information: pd.DataFrame, intervention: str, column: str
@@ -419,7 +414,6 @@ def correlated_as_norms_change(
     "size of the strongest Pearson correlation of the mean with a norm (2-norm or Frobenius norm), "
     "of all models",
     limits=SHARES,
-    evidence=NO_THRESHOLD,
 )
 def strongest_with_norms(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The size of the strongest correlation of a measure with a norm, of all norms and models.
@@ -477,7 +471,6 @@ def few_levels(
         f"{'high' if EXPECTED[intervention, column] < 0 else 'low'} values first"
     ),
     limits=DIFFERENCE,
-    evidence=NO_THRESHOLD,
 )
 def ordered(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """Kendall's tau of the accuracy and of the order by a measure. The marks hold that of norms.
@@ -500,7 +493,6 @@ def ordered(information: pd.DataFrame, intervention: str, column: str) -> Estima
     "Kendall's tau with accuracy, of the order by the measure minus the mean of the orders by both "
     "norms",
     limits=TAU_DIFFERENCE,
-    evidence=NO_THRESHOLD,
 )
 def ordered_better(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """Kendall's tau of a measure (see `ordered`) minus the mean tau of the norms."""
@@ -617,7 +609,6 @@ def at_start(epochs: pd.DataFrame, column: str) -> Estimate:
 @statistic(
     EPOCHS.name,
     "mean over all layers after the last epoch, repeated minus fresh strings (nats)",
-    evidence=NO_THRESHOLD,
 )
 def at_the_end(epochs: pd.DataFrame, column: str) -> Estimate:
     """A measure after the last epoch: repeated minus fresh strings. The site is that of all claims.

@@ -12,25 +12,8 @@ strings without markers. They are about all layers, and their placebo are fresh 
 """
 
 from palimpsest.claims import Claim, Region, above, at_least, at_most, below
-from palimpsest.information.claims.claim_statistics import (
-    EXPECTED,
-    STRONG,
-    VERBS,
-    apart,
-    at_every_depth,
-    at_start,
-    at_the_end,
-    beyond_innocent,
-    changed,
-    changed_late,
-    correlated_as_norms_change,
-    correlated_with_accuracy,
-    knows,
-    led_astray,
-    ordered,
-    ordered_better,
-    strongest_with_norms,
-)
+from palimpsest.information.claims import claim_statistics as statistics
+from palimpsest.information.claims.claim_statistics import EXPECTED, STRONG, VERBS
 from palimpsest.information.kinds import MARKERS, SHUFFLES
 from palimpsest.information.trends import (
     ACCURACY,
@@ -72,14 +55,14 @@ CLAIMS = [
     Claim(
         "information_induced",
         "A model that is trained with markers that are the answer goes by the marker.",
-        led_astray,
+        statistics.led_astray,
         above(0),
     ),
     *(
         Claim(
             "information_induced",
             f"More {memorisation} makes models less accurate on clean strings.",
-            changed.of(intervention=intervention, column=ACCURACY),
+            statistics.changed.of(intervention=intervention, column=ACCURACY),
             below(0),
         )
         for intervention, memorisation in MEMORISATION.items()
@@ -87,14 +70,14 @@ CLAIMS = [
     Claim(
         "information_induced",
         "Where more answers are permuted, more training strings are memorised.",
-        changed.of(intervention=SHUFFLES, column=MEMORISED),
+        statistics.changed.of(intervention=SHUFFLES, column=MEMORISED),
         above(0),
     ),
     *(
         Claim(
             QUESTION_OF[intervention],
             f"{NAMES[measure]} {VERBS[sign]} with {MEMORISATION[intervention]}.",
-            changed.of(intervention=intervention, column=measure),
+            statistics.changed.of(intervention=intervention, column=measure),
             signed(sign),
         )
         for (intervention, measure), sign in EXPECTED.items()
@@ -104,7 +87,7 @@ CLAIMS = [
             QUESTION_OF[MARKERS],
             f"{NAMES[measure]} {VERBS[EXPECTED[MARKERS, measure]]} with {HEURISTIC} more in the "
             "last layer than in the first.",
-            changed_late.of(intervention=MARKERS, column=measure),
+            statistics.changed_late.of(intervention=MARKERS, column=measure),
             above(0),
         )
         for measure in MEASURES
@@ -114,7 +97,7 @@ CLAIMS = [
             "information_innocent",
             f"{NAMES[measure]} changes more with {MEMORISATION[intervention]} than with random "
             "markers.",
-            beyond_innocent.of(intervention=intervention, column=measure),
+            statistics.beyond_innocent.of(intervention=intervention, column=measure),
             above(0),
         )
         for intervention, measure in EXPECTED
@@ -124,7 +107,7 @@ CLAIMS = [
             "information_depth",
             f"{NAMES[measure]} {VERBS[sign]} with {MEMORISATION[intervention]} in models of every "
             "depth.",
-            at_every_depth.of(intervention=intervention, column=measure),
+            statistics.at_every_depth.of(intervention=intervention, column=measure),
             above(0),
         )
         for (intervention, measure), sign in EXPECTED.items()
@@ -134,7 +117,7 @@ CLAIMS = [
             "information_depth",
             f"{NAMES[measure]} depends on a model's depth more than on "
             f"{MEMORISATION[intervention]}.",
-            apart.of(intervention=intervention, column=measure),
+            statistics.apart.of(intervention=intervention, column=measure),
             above(0),
         )
         for intervention, measure in EXPECTED
@@ -144,7 +127,7 @@ CLAIMS = [
             "information_norms",
             f"{NAMES[measure]} hardly goes with norms of weights over models with more or less "
             f"{HEURISTIC}.",
-            strongest_with_norms.of(intervention=MARKERS, column=measure),
+            statistics.strongest_with_norms.of(intervention=MARKERS, column=measure),
             below(STRONG),
         )
         for measure in MEASURES
@@ -153,7 +136,7 @@ CLAIMS = [
         Claim(
             "information_norms",
             f"{NAMES[measure]} goes with norms of weights over models with more or less {EXAMPLE}.",
-            correlated_as_norms_change.of(intervention=SHUFFLES, column=measure),
+            statistics.correlated_as_norms_change.of(intervention=SHUFFLES, column=measure),
             at_least(STRONG),
         )
         for measure in MEASURES
@@ -162,7 +145,7 @@ CLAIMS = [
         Claim(
             "information_norms",
             f"{NAMES[measure]} orders models with more or less {HEURISTIC} better than norms do.",
-            ordered_better.of(intervention=MARKERS, column=measure),
+            statistics.ordered_better.of(intervention=MARKERS, column=measure),
             above(0),
         )
         for measure in MEASURES
@@ -172,7 +155,7 @@ CLAIMS = [
             "information_accuracy",
             f"{NAMES[measure]} goes with accuracy over models with more or less "
             f"{MEMORISATION[intervention]}.",
-            correlated_with_accuracy.of(intervention=intervention, column=measure),
+            statistics.correlated_with_accuracy.of(intervention=intervention, column=measure),
             strongly(-sign),
         )
         for (intervention, measure), sign in EXPECTED.items()
@@ -182,7 +165,7 @@ CLAIMS = [
             "information_accuracy",
             f"{NAMES[measure]} orders models with more or less {MEMORISATION[intervention]} as "
             "their accuracy does.",
-            ordered.of(intervention=intervention, column=measure),
+            statistics.ordered.of(intervention=intervention, column=measure),
             above(0),
         )
         for intervention, measure in EXPECTED
@@ -192,7 +175,7 @@ CLAIMS = [
             "information_memorised",
             f"{NAMES[measure]} is {HIGHER[measure]} where more strings are memorised{how}, over "
             f"models with more or less {MEMORISATION[intervention]}.",
-            knows.of(intervention=intervention, column=measure, memorised=memorised),
+            statistics.knows.of(intervention=intervention, column=measure, memorised=memorised),
             signed(EXPECTED[SHUFFLES, measure]),
         )
         for memorised, how in MEMORISED_AS.items()
@@ -203,7 +186,7 @@ CLAIMS = [
             "information_epochs",
             f"{NAMES[measure]} {VERBS[EXPECTED[SHUFFLES, measure]]} in the epoch at which "
             "contextual memorisation starts, more than on fresh strings and in the epochs around.",
-            at_start.of(column=measure),
+            statistics.at_start.of(column=measure),
             signed(EXPECTED[SHUFFLES, measure]),
         )
         for measure in MEASURES
@@ -213,7 +196,7 @@ CLAIMS = [
             "information_epochs",
             f"{NAMES[measure]} is {HIGHER[measure]} after fine-tuning on repeated strings than "
             "after fine-tuning on fresh ones.",
-            at_the_end.of(column=measure),
+            statistics.at_the_end.of(column=measure),
             signed(EXPECTED[SHUFFLES, measure]),
         )
         for measure in MEASURES

@@ -36,64 +36,12 @@ the number for this word.
 """
 
 from palimpsest.claims import Claim, above, at_least, at_most, below, between
-from palimpsest.memorisation.claims.approximation_statistics import (
-    agreement_mean,
-    error_of_every_string,
-    false_alarms,
-    minus_ceiling,
-    stand_in_error,
-)
-from palimpsest.memorisation.claims.learning_statistics import (
-    band_wider_with_low_entropy,
-    cost_of_stopping_early,
-    excess_at_optimum,
-    excess_in_lowest_model,
-    fraction_at_optimum,
-    largest_fall,
-    least_excess_at_optimum,
-    optimum_in_band,
-    share_made_to_fall,
-)
-from palimpsest.memorisation.claims.retraining_statistics import (
-    excess_over_placebos,
-    fraction_by_retraining,
-    least_excess_over_placebos,
-    repeated_minus_single,
-)
-from palimpsest.memorisation.claims.target_statistics import (
-    contextual_above_counterfactual,
-    counterfactual_overestimates,
-    frequent_earlier,
-    frequent_threshold,
-    loss_above_without,
-    middle_threshold_from_test_loss,
-    order_disagreement,
-    score_increases,
-    score_range,
-    scores_differ,
-    start_disagreement,
-    starts_later,
-)
-from palimpsest.memorisation.claims.training_set_statistics import (
-    UNIT_OF_DELAY,
-    band,
-    band_widening,
-    column_per_doubling,
-    contradiction,
-    excess_before_optimum,
-    excess_deduplicated,
-    excess_top_minus_bottom,
-    fraction_of_frequent,
-    less_with_adapters,
-    optimum_delay,
-    pooled_with_test_loss,
-    score_per_doubling,
-    slower_training,
-    spread_above_matched,
-    spread_ratio,
-    start_delay,
-    with_test_loss,
-)
+from palimpsest.memorisation.claims import approximation_statistics as approximations
+from palimpsest.memorisation.claims import learning_statistics as learning
+from palimpsest.memorisation.claims import retraining_statistics as retraining
+from palimpsest.memorisation.claims import target_statistics as targets
+from palimpsest.memorisation.claims import training_set_statistics as training_sets
+from palimpsest.memorisation.claims.training_set_statistics import UNIT_OF_DELAY
 from palimpsest.memorisation.margins import (
     ALMOST_ALL,
     NEARLY_EQUAL,
@@ -139,20 +87,22 @@ CLAIMS = [
     Claim(
         "RQ1",
         "The more frequent a string, the earlier it is memorised by recollection.",
-        frequent_earlier.of(measure="recollection", remark="; strings that never start rank last"),
+        targets.frequent_earlier.of(
+            measure="recollection", remark="; strings that never start rank last"
+        ),
         above(0),
     ),
     Claim(
         "RQ1",
         "Recollection-based memorisation is strongly correlated with occurrence frequency.",
-        frequent_earlier.of(measure="recollection"),
+        targets.frequent_earlier.of(measure="recollection"),
         at_least(STRONG),
     ),
     Claim(
         "RQ1",
         "The correlation of frequency with the order of memorisation is the same for other "
         "recollection measures (here by accuracy).",
-        frequent_earlier.of(measure="recollection_accuracy"),
+        targets.frequent_earlier.of(measure="recollection_accuracy"),
         above(0),
     ),
     *(
@@ -160,7 +110,7 @@ CLAIMS = [
             "RQ1",
             f"The order of {measure} memorisation is uncorrelated, at times inversely correlated, "
             "with frequency.",
-            frequent_earlier.of(measure=measure),
+            targets.frequent_earlier.of(measure=measure),
             below(STRONG),
         )
         for measure in ("counterfactual", "contextual")
@@ -168,58 +118,58 @@ CLAIMS = [
     Claim(
         "RQ1",
         "More frequent strings have a lower optimal contextual loss.",
-        frequent_threshold,
+        targets.frequent_threshold,
         below(0),
     ),
     Claim(
         "RQ1",
         "The optimal contextual loss of the mid-frequent string is close to the test loss.",
-        middle_threshold_from_test_loss,
+        targets.middle_threshold_from_test_loss,
         at_most(NEARLY_EQUAL),
     ),
     Claim(
         "RQ1",
         "Measures disagree on the start of memorisation of the same strings.",
-        start_disagreement.of(one="recollection", other="contextual"),
+        targets.start_disagreement.of(one="recollection", other="contextual"),
         above(RARE),
     ),
     Claim(
         "RQ1",
         "Measures disagree on the order in which strings are memorised.",
-        order_disagreement.of(one="recollection", other="contextual"),
+        targets.order_disagreement.of(one="recollection", other="contextual"),
         above(RARE),
     ),
     Claim(
         "RQ1",
         "Counterfactual memorisation starts no later than contextual memorisation (Lemma 1).",
-        starts_later.of(one="counterfactual", other="contextual"),
+        targets.starts_later.of(one="counterfactual", other="contextual"),
         at_most(0),
         by_construction=True,
     ),
     Claim(
         "RQ1",
         "Counterfactual memorisation precedes contextual memorisation.",
-        starts_later.of(one="contextual", other="counterfactual"),
+        targets.starts_later.of(one="contextual", other="counterfactual"),
         at_least(USUALLY),
     ),
     Claim(
         "RQ1",
         "The loss of a string in training is not above its counterfactual loss (the assumption "
         "in the proof of Lemma 1).",
-        loss_above_without,
+        targets.loss_above_without,
         at_most(RARE),
     ),
     Claim(
         "RQ2",
         "The contextual score is a lower bound of the counterfactual score (Lemma 1).",
-        contextual_above_counterfactual,
+        targets.contextual_above_counterfactual,
         at_most(0),
         by_construction=True,
     ),
     Claim(
         "RQ2",
         "Counterfactual memorisation often overestimates contextual memorisation.",
-        counterfactual_overestimates,
+        targets.counterfactual_overestimates,
         at_least(USUALLY),
         by_construction=True,
     ),
@@ -227,7 +177,7 @@ CLAIMS = [
         Claim(
             "RQ2",
             f"The {measure} score usually increases with epochs.",
-            score_increases.of(measure=measure),
+            targets.score_increases.of(measure=measure),
             above(0),
         )
         for measure in ("counterfactual", "contextual")
@@ -237,7 +187,7 @@ CLAIMS = [
             "RQ2",
             f"There is no substantial difference in {measure} score among strings of varying "
             "frequency.",
-            score_range.of(measure=measure),
+            targets.score_range.of(measure=measure),
             at_most(NEARLY_EQUAL),
         )
         for measure in ("counterfactual", "contextual")
@@ -245,59 +195,59 @@ CLAIMS = [
     Claim(
         "RQ2",
         "Different measures agree on the memorisation score.",
-        scores_differ,
+        targets.scores_differ,
         at_most(NEARLY_EQUAL),
     ),
     Claim(
         "RQ3",
         "The fraction of strings memorised by recollection increases monotonically with epochs.",
-        largest_fall.of(column="fraction", measure="recollection"),
+        learning.largest_fall.of(column="fraction", measure="recollection"),
         at_most(0),
         by_construction=True,
     ),
     Claim(
         "RQ3",
         "The fraction of strings memorised contextually increases monotonically with epochs.",
-        largest_fall.of(column="fraction", measure="contextual"),
+        learning.largest_fall.of(column="fraction", measure="contextual"),
         at_most(0),
         by_construction=True,
     ),
     Claim(
         "RQ3",
         "Memorisation is unavoidable when a language is learned optimally.",
-        excess_at_optimum.of(quantity="below", measure="contextual"),
+        learning.excess_at_optimum.of(quantity="below", measure="contextual"),
         above(0),
         mark=STRONGER,
     ),
     Claim(
         "RQ3",
         "Memorisation is unavoidable when a language is learned optimally (by retraining).",
-        excess_over_placebos.of(quantity="below", measure="contextual"),
+        retraining.excess_over_placebos.of(quantity="below", measure="contextual"),
         above(0),
     ),
     Claim(
         "RQ3",
         "Memorisation is unavoidable when a language is learned optimally, in every model.",
-        excess_in_lowest_model.of(quantity="below", measure="contextual"),
+        learning.excess_in_lowest_model.of(quantity="below", measure="contextual"),
         above(0),
     ),
     Claim(
         "RQ3",
         "Some degree of memorisation is needed for optimal learning.",
-        excess_at_optimum.of(quantity="depth", measure="contextual"),
+        learning.excess_at_optimum.of(quantity="depth", measure="contextual"),
         above(0),
         mark=STRONGER,
     ),
     Claim(
         "RQ3",
         "Some degree of memorisation is needed for optimal learning (by retraining).",
-        excess_over_placebos.of(quantity="depth", measure="contextual"),
+        retraining.excess_over_placebos.of(quantity="depth", measure="contextual"),
         above(0),
     ),
     Claim(
         "RQ3",
         "Some strings are memorised before optimal learning whichever measure is applied.",
-        least_excess_at_optimum,
+        learning.least_excess_at_optimum,
         above(0),
     ),
     *(
@@ -321,23 +271,23 @@ CLAIMS = [
             ),
         )
         for addition, statistic, mark in (
-            ("", fraction_at_optimum.of(measure="contextual"), STRONGER),
-            (" (by retraining)", fraction_by_retraining, ""),
-            (", beyond false alarms", share_made_to_fall.of(measure="contextual"), ""),
+            ("", learning.fraction_at_optimum.of(measure="contextual"), STRONGER),
+            (" (by retraining)", retraining.fraction_by_retraining, ""),
+            (", beyond false alarms", learning.share_made_to_fall.of(measure="contextual"), ""),
         )
     ),
     Claim(
         "RQ3",
         "By recollection no strings of the high-entropy language are memorised at optimal "
         "learning.",
-        fraction_at_optimum.of(measure="recollection", entropy="high"),
+        learning.fraction_at_optimum.of(measure="recollection", entropy="high"),
         at_most(NEXT_TO_NONE),
     ),
     Claim(
         "RQ3",
         "By recollection almost all strings of the low-entropy language are memorised at optimal "
         "learning.",
-        fraction_at_optimum.of(measure="recollection", entropy="low"),
+        learning.fraction_at_optimum.of(measure="recollection", entropy="low"),
         at_least(ALMOST_ALL),
     ),
     *(
@@ -345,7 +295,7 @@ CLAIMS = [
             "RQ3",
             f"The band of {starts} is narrow for the high-entropy language and broad for the "
             "low-entropy one.",
-            band_wider_with_low_entropy.of(measure=measure),
+            learning.band_wider_with_low_entropy.of(measure=measure),
             above(0),
         )
         for measure, starts in STARTS.items()
@@ -354,7 +304,7 @@ CLAIMS = [
         Claim(
             "RQ3",
             f"Optimal learning typically falls within the band of {starts}.",
-            optimum_in_band.of(measure=measure),
+            learning.optimum_in_band.of(measure=measure),
             at_least(USUALLY),
         )
         for measure, starts in STARTS.items()
@@ -362,34 +312,34 @@ CLAIMS = [
     Claim(
         "RQ3",
         "Stopping before any string is memorised is acceptable for the high-entropy language.",
-        cost_of_stopping_early.of(measure="contextual", entropy="high"),
+        learning.cost_of_stopping_early.of(measure="contextual", entropy="high"),
         at_most(NEARLY_EQUAL),
     ),
     Claim(
         "RQ3",
         "Stopping before any string is memorised is highly sub-optimal for the low-entropy "
         "language.",
-        cost_of_stopping_early.of(measure="contextual", entropy="low"),
+        learning.cost_of_stopping_early.of(measure="contextual", entropy="low"),
         above(NEARLY_EQUAL),
     ),
     Claim(
         "RQ3",
         "Some strings are memorised before optimal learning by the measures that compare with a "
         "second training (by retraining).",
-        least_excess_over_placebos,
+        retraining.least_excess_over_placebos,
         above(0),
     ),
     Claim(
         "RQ4",
         "By recollection, frequent strings are memorised more than infrequent ones.",
-        fraction_of_frequent.of(measure="recollection"),
+        training_sets.fraction_of_frequent.of(measure="recollection"),
         above(0),
     ),
     Claim(
         "RQ4",
         "By recollection, frequent strings are memorised more than infrequent ones, beyond "
         "unseen strings as probable as they are.",
-        excess_top_minus_bottom.of(quantity="below", measure="recollection"),
+        training_sets.excess_top_minus_bottom.of(quantity="below", measure="recollection"),
         above(0),
     ),
     *(
@@ -403,34 +353,34 @@ CLAIMS = [
         )
         for measure in ("contextual", "counterfactual")
         for addition, statistic, mark in (
-            ("", excess_top_minus_bottom, STRONGER),
-            (" (by retraining)", repeated_minus_single, ""),
+            ("", training_sets.excess_top_minus_bottom, STRONGER),
+            (" (by retraining)", retraining.repeated_minus_single, ""),
         )
     ),
     Claim(
         "RQ4",
         "Frequent strings are, if anything, contextually memorised less.",
-        excess_top_minus_bottom.of(quantity="depth", measure="contextual"),
+        training_sets.excess_top_minus_bottom.of(quantity="depth", measure="contextual"),
         at_most(0),
         mark=STRONGER,
     ),
     Claim(
         "RQ4",
         "Frequent strings are, if anything, contextually memorised less (by retraining).",
-        repeated_minus_single.of(quantity="depth", measure="contextual"),
+        retraining.repeated_minus_single.of(quantity="depth", measure="contextual"),
         at_most(0),
     ),
     Claim(
         "RQ4",
         "Contextual memorisation contradicts recollection on the impact of frequency.",
-        contradiction,
+        training_sets.contradiction,
         above(0),
     ),
     *(
         Claim(
             "RQ4",
             f"Deduplication delays {delayed}, counted in {unit}.",
-            start_delay.of(measure=measure, in_strings=in_strings),
+            training_sets.start_delay.of(measure=measure, in_strings=in_strings),
             above(0),
         )
         for in_strings, unit in UNIT_OF_DELAY.items()
@@ -443,7 +393,7 @@ CLAIMS = [
         Claim(
             "RQ4",
             f"Deduplication delays learning, counted in {unit}.",
-            optimum_delay.of(in_strings=in_strings),
+            training_sets.optimum_delay.of(in_strings=in_strings),
             above(0),
         )
         for in_strings, unit in UNIT_OF_DELAY.items()
@@ -451,14 +401,14 @@ CLAIMS = [
     Claim(
         "RQ4",
         "Deduplication cannot avoid memorisation completely at optimal learning.",
-        excess_deduplicated.of(quantity="below", measure="contextual"),
+        training_sets.excess_deduplicated.of(quantity="below", measure="contextual"),
         above(0),
     ),
     *(
         Claim(
             "RQ4",
             f"Deduplication does not narrow the band of {starts}.",
-            band_widening.of(other="base", measure=measure),
+            training_sets.band_widening.of(other="base", measure=measure),
             at_least(-RARE),
         )
         for measure, starts in STARTS.items()
@@ -466,13 +416,13 @@ CLAIMS = [
     Claim(
         "RQ5",
         "Optimal learning improves with the training size.",
-        column_per_doubling.of(column="test_loss"),
+        training_sets.column_per_doubling.of(column="test_loss"),
         below(0),
     ),
     Claim(
         "RQ5",
         "Repetition increases with the training size.",
-        column_per_doubling.of(column="n_repeated"),
+        training_sets.column_per_doubling.of(column="n_repeated"),
         above(0),
         by_construction=True,
     ),
@@ -480,7 +430,7 @@ CLAIMS = [
         Claim(
             "RQ5",
             f"A larger training set {verb} {adjective} memorisation of {strings}.",
-            score_per_doubling.of(measure=measure, strings=strings),
+            training_sets.score_per_doubling.of(measure=measure, strings=strings),
             region,
         )
         for strings in ("the training strings", "repeated strings")
@@ -493,7 +443,7 @@ CLAIMS = [
     Claim(
         "RQ5",
         "The optimal contextual loss of the same strings falls with the training size.",
-        column_per_doubling.of(column="threshold_shared", measure="contextual"),
+        training_sets.column_per_doubling.of(column="threshold_shared", measure="contextual"),
         below(0),
     ),
     *(
@@ -501,7 +451,7 @@ CLAIMS = [
             "RQ5",
             f"Better learning goes with {less_or_more} {adjective} memorisation, over all models "
             "and training sizes.",
-            pooled_with_test_loss.of(measure=measure),
+            training_sets.pooled_with_test_loss.of(measure=measure),
             region,
         )
         for measure, adjective, less_or_more, region in WITH_BETTER_LEARNING
@@ -511,7 +461,7 @@ CLAIMS = [
             "RQ5",
             f"Models of other sizes that learn better show {less_or_more} {adjective} "
             "memorisation.",
-            with_test_loss.of(measure=measure),
+            training_sets.with_test_loss.of(measure=measure),
             region,
         )
         for measure, adjective, less_or_more, region in WITH_BETTER_LEARNING
@@ -519,57 +469,57 @@ CLAIMS = [
     Claim(
         "adapters",
         "With these adapters, training memorises less than the training of all weights.",
-        less_with_adapters,
+        training_sets.less_with_adapters,
         above(0),
     ),
     Claim(
         "RQ8",
         "Under deduplication the training loss decreases more slowly.",
-        slower_training,
+        training_sets.slower_training,
         above(0),
     ),
     Claim(
         "RQ8",
         "Deduplication does not lead to an equal learning of test strings.",
-        spread_ratio,
+        training_sets.spread_ratio,
         at_least(1 - 2 * NEARLY_EQUAL),
     ),
     Claim(
         "RQ8",
         "Training on matched data of high entropy, unlike deduplication, lets the test strings "
         "be learned equally.",
-        spread_above_matched,
+        training_sets.spread_above_matched,
         above(0),
     ),
     Claim(
         "RQ9",
         "Under deduplication strings are memorised at different epochs by recollection.",
-        band.of(name="dedup", measure="recollection"),
+        training_sets.band.of(name="dedup", measure="recollection"),
         above(1),
     ),
     Claim(
         "RQ9",
         "Under deduplication strings are contextually memorised at different epochs.",
-        band.of(name="dedup", measure="contextual"),
+        training_sets.band.of(name="dedup", measure="contextual"),
         above(1),
     ),
     Claim(
         "RQ9",
         "Deduplication does not make memorisation as simultaneous as matched data of high "
         "entropy does.",
-        band_widening.of(other="dedup-matched", measure="contextual"),
+        training_sets.band_widening.of(other="dedup-matched", measure="contextual"),
         above(0),
     ),
     Claim(
         "RQ9",
         "Under deduplication contextual memorisation starts before optimal learning.",
-        excess_before_optimum.of(measure="contextual"),
+        training_sets.excess_before_optimum.of(measure="contextual"),
         above(0),
     ),
     Claim(
         "approximation",
         "Strings of similar frequency yield similar losses.",
-        stand_in_error,
+        approximations.stand_in_error,
         at_most(NEARLY_EQUAL),
     ),
     *(
@@ -577,7 +527,7 @@ CLAIMS = [
             "approximation",
             f"The same-frequency approximation gives the same verdicts as exact {measure} "
             "memorisation.",
-            agreement_mean.of(column="same_verdict", measure=measure),
+            approximations.agreement_mean.of(column="same_verdict", measure=measure),
             at_least(ALMOST_ALL),
         )
         for measure in ("counterfactual", "contextual")
@@ -585,13 +535,13 @@ CLAIMS = [
     Claim(
         "approximation",
         "The same-frequency threshold is the threshold of exact contextual memorisation.",
-        agreement_mean.of(column="threshold_error", measure="contextual"),
+        approximations.agreement_mean.of(column="threshold_error", measure="contextual"),
         at_most(RARE),
     ),
     Claim(
         "approximation",
         "Strings of similar frequency yield similar losses, over the training strings left out.",
-        error_of_every_string.of(
+        approximations.error_of_every_string.of(
             measure="counterfactual", quantity="threshold", statistic="mean_relative_error"
         ),
         at_most(NEARLY_EQUAL),
@@ -600,7 +550,9 @@ CLAIMS = [
         "approximation",
         "The same-frequency approximation ranks the training strings by optimal contextual loss "
         "as retraining does.",
-        minus_ceiling.of(measure="contextual", quantity="threshold", statistic="correlation"),
+        approximations.minus_ceiling.of(
+            measure="contextual", quantity="threshold", statistic="correlation"
+        ),
         at_least(SAME_ORDER - 1),
     ),
     *(
@@ -608,7 +560,9 @@ CLAIMS = [
             "approximation",
             f"The same-frequency approximation ranks the training strings by {ranked} of "
             f"{measure} memorisation as retraining does.",
-            minus_ceiling.of(measure=measure, quantity=quantity, statistic="correlation"),
+            approximations.minus_ceiling.of(
+                measure=measure, quantity=quantity, statistic="correlation"
+            ),
             at_least(SAME_ORDER - 1),
         )
         for quantity, ranked in (("start", "the start"), ("score_at_optimum", "the score"))
@@ -619,7 +573,7 @@ CLAIMS = [
             "approximation",
             f"The same-frequency approximation gives the same verdicts as exact {measure} "
             "memorisation over the training strings left out.",
-            minus_ceiling.of(
+            approximations.minus_ceiling.of(
                 measure=measure, quantity="score_at_optimum", statistic="same_verdict"
             ),
             at_least(ALMOST_ALL - 1),
@@ -630,7 +584,7 @@ CLAIMS = [
         "approximation",
         "The same-frequency threshold is the threshold of exact contextual memorisation, over "
         "the training strings left out.",
-        error_of_every_string.of(
+        approximations.error_of_every_string.of(
             measure="contextual", quantity="threshold", statistic="mean_absolute_error"
         ),
         at_most(RARE),
@@ -639,54 +593,58 @@ CLAIMS = [
         "approximation",
         "Contextual memorisation by the same-frequency approximation is no false alarm: strings "
         "never trained on rarely count as memorised.",
-        false_alarms.of(measure="contextual", column="fraction_unseen"),
+        approximations.false_alarms.of(measure="contextual", column="fraction_unseen"),
         at_most(RARE),
     ),
     Claim(
         "bayes",
         "A loss below the Bayes-optimal loss betrays memorisation: strings never trained on "
         "rarely fall below it.",
-        false_alarms.of(measure="bayes", column="below_unseen"),
+        approximations.false_alarms.of(measure="bayes", column="below_unseen"),
         at_most(RARE),
     ),
     Claim(
         "bayes",
         "Memorisation by the Bayes threshold is no false alarm: strings never trained on rarely "
         "count as memorised.",
-        false_alarms.of(measure="bayes", column="fraction_unseen"),
+        approximations.false_alarms.of(measure="bayes", column="fraction_unseen"),
         at_most(RARE),
     ),
     Claim(
         "bayes",
         "The language's exact probabilities give the same verdicts as exact contextual "
         "memorisation.",
-        agreement_mean.of(column="same_verdict", measure="bayes"),
+        approximations.agreement_mean.of(column="same_verdict", measure="bayes"),
         at_least(ALMOST_ALL),
     ),
     Claim(
         "bayes",
         "The Bayes-optimal loss is the threshold of exact contextual memorisation.",
-        agreement_mean.of(column="threshold_error", measure="bayes"),
+        approximations.agreement_mean.of(column="threshold_error", measure="bayes"),
         at_most(RARE),
     ),
     Claim(
         "bayes",
         "The Bayes-optimal loss ranks the training strings as the optimal contextual loss does.",
-        minus_ceiling.of(measure="bayes", quantity="threshold", statistic="correlation"),
+        approximations.minus_ceiling.of(
+            measure="bayes", quantity="threshold", statistic="correlation"
+        ),
         at_least(SAME_ORDER - 1),
     ),
     Claim(
         "bayes",
         "The language's exact probabilities give the same verdicts as exact contextual "
         "memorisation over the training strings left out.",
-        minus_ceiling.of(measure="bayes", quantity="score_at_optimum", statistic="same_verdict"),
+        approximations.minus_ceiling.of(
+            measure="bayes", quantity="score_at_optimum", statistic="same_verdict"
+        ),
         at_least(ALMOST_ALL - 1),
     ),
     Claim(
         "bayes",
         "The Bayes-optimal loss is the threshold of exact contextual memorisation, over the "
         "training strings left out.",
-        error_of_every_string.of(
+        approximations.error_of_every_string.of(
             measure="bayes", quantity="threshold", statistic="mean_absolute_error"
         ),
         at_most(RARE),

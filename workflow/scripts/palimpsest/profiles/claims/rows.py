@@ -11,21 +11,7 @@ section 5 doubts. Those on placebos and on the specific effect are Palimpsest's 
 
 from palimpsest.claims import Claim, above, below, between
 from palimpsest.profiles import kinds
-from palimpsest.profiles.claims.claim_statistics import (
-    bias_of_influence,
-    error_ratio,
-    extracted_beyond,
-    follows_rate,
-    follows_truth,
-    more_persistent,
-    of_factor,
-    placebo,
-    predicts,
-    predicts_more_than_nothing,
-    recency,
-    spread_of_general_effect,
-    stronger,
-)
+from palimpsest.profiles.claims import claim_statistics as statistics
 from palimpsest.profiles.kinds import DIFFERENCE, DIFFERENCE_IN_DIFFERENCES, SPECIFIC, TOTAL
 
 QUESTIONS = {
@@ -51,38 +37,38 @@ CLAIMS = [
     Claim(
         "profile_size",
         "Larger models memorise strings more strongly just after training on them.",
-        stronger,
+        statistics.stronger,
         above(0),
     ),
     Claim(
         "profile_size",
         "Memorisation persists more in larger models.",
-        more_persistent,
+        statistics.more_persistent,
         above(0),
     ),
     Claim(
         "profile_order",
         "Memorisation just after training follows the learning rate.",
-        follows_rate,
+        statistics.follows_rate,
         above(0),
     ),
     Claim(
         "profile_order",
         "At the end of training, strings that were seen late are memorised more.",
-        recency,
+        statistics.recency,
         above(0),
     ),
     Claim(
         "profile_size",
         "The profile of a small model predicts that of a large one.",
-        predicts,
+        statistics.predicts,
         above(PREDICTS),
     ),
     Claim(
         "profile_placebos",
         "The profile of a small model predicts that of a large one better than where nothing is "
         "memorised.",
-        predicts_more_than_nothing,
+        statistics.predicts_more_than_nothing,
         above(0),
     ),
     *(
@@ -90,7 +76,7 @@ CLAIMS = [
             "profile_estimators",
             f"Difference-in-differences has smaller errors than the difference, for the {truth} "
             "effect.",
-            error_ratio.of(truth=truth),
+            statistics.error_ratio.of(truth=truth),
             below(1),
         )
         for truth in (SPECIFIC, TOTAL)
@@ -98,7 +84,7 @@ CLAIMS = [
     Claim(
         "profile_estimators",
         "One run does not show how a macro-batch changes the model as a whole.",
-        spread_of_general_effect,
+        statistics.spread_of_general_effect,
         above(1),
         # The error against the total effect has the general effect in addition.
         by_construction=True,
@@ -107,7 +93,7 @@ CLAIMS = [
         Claim(
             "profile_notions",
             f"{name} tells which macro-batches a model has memorised.",
-            follows_truth.of(notion=notion),
+            statistics.follows_truth.of(notion=notion),
             above(0),
         )
         for notion, name in NOTIONS.items()
@@ -115,31 +101,31 @@ CLAIMS = [
     Claim(
         "profile_notions",
         "An influence function is unbiased for the specific effect.",
-        bias_of_influence,
+        statistics.bias_of_influence,
         between(-TOLERATED, TOLERATED),
     ),
     Claim(
         "profile_notions",
         "More strings can be extracted if they were trained on.",
-        extracted_beyond,
+        statistics.extracted_beyond,
         above(0),
     ),
     Claim(
         "profile_dilution",
         "Strings are memorised less when they are diluted in more data.",
-        of_factor.of(factor="size"),
+        statistics.of_factor.of(factor="size"),
         below(0),
     ),
     Claim(
         "profile_dilution",
         "Strings that are seen early are memorised less.",
-        of_factor.of(factor="position"),
+        statistics.of_factor.of(factor="position"),
         above(0),
     ),
     Claim(
         "profile_placebos",
         "Strings that are never trained on show no effect.",
-        placebo,
+        statistics.placebo,
         between(-TOLERATED, TOLERATED),
     ),
 ]

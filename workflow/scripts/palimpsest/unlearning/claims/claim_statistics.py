@@ -26,8 +26,7 @@ from palimpsest.estimates import VOIDS, Estimate, largest_size, lowest, mean_mar
 from palimpsest.statistics import DECIMALS, rank_association
 from palimpsest.unlearning.evaluate.placebos import CONTROLS, FORGET, PLACEBO
 from palimpsest.unlearning.evaluate.samples import PROBLEM_KEYS
-from palimpsest.unlearning.methods.table import SOURCES
-from palimpsest.unlearning.run.setups import ENDS, INNOCENT, RETRAIN
+from palimpsest.unlearning.run.setups import ENDS, INNOCENT, RETRAIN, SOURCES
 
 FEWEST_METHODS = 3  # two methods have the same ranking by chance in half of all cases
 ALPHA = 0.05

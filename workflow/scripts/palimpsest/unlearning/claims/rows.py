@@ -45,29 +45,9 @@ To add a claim, add one row to `CLAIMS`.
 """
 
 from palimpsest.claims import Claim, above, at_least, at_most, below
-from palimpsest.unlearning.claims.claim_statistics import (
-    competition_forgets_more,
-    competition_scores_more,
-    costs_differ,
-    forgets,
-    forgotten,
-    relearned_faster,
-    short_of_retraining,
-    still_memorised,
-    told_jointly,
-    trade,
-    unevenness,
-)
-from palimpsest.unlearning.claims.hardness_statistics import hard_for_all, hard_for_some
-from palimpsest.unlearning.claims.ranking_statistics import (
-    attackers_rank_alike,
-    distance_from_full,
-    fewer_models_rank_alike,
-    gap_ranks_as_quality,
-    overfitted,
-    setup_ranks_as_full,
-    share_ranks_as_quality,
-)
+from palimpsest.unlearning.claims import claim_statistics as statistics
+from palimpsest.unlearning.claims import hardness_statistics as hardness
+from palimpsest.unlearning.claims import ranking_statistics as rankings
 from palimpsest.unlearning.run.setups import REUSE_N_N
 
 QUESTIONS = {
@@ -84,138 +64,138 @@ CLAIMS = [
     Claim(
         "forgetting",
         "Unlearning methods forget something.",
-        forgets,
+        statistics.forgets,
         above(0),
     ),
     Claim(
         "forgetting",
         "Every method forgets something, the weakest too.",
-        forgotten,
+        statistics.forgotten,
         above(0),
     ),
     Claim(
         "forgetting",
         "Unlearning methods fall short of retraining.",
-        short_of_retraining,
+        statistics.short_of_retraining,
         above(0),
     ),
     Claim(
         "forgetting",
         "An attacker that sees all forget strings at once tells unlearned from retrained models.",
-        told_jointly,
+        statistics.told_jointly,
         above(0),
     ),
     Claim(
         "forgetting",
         "The competition's methods forget more than those from the literature.",
-        competition_forgets_more,
+        statistics.competition_forgets_more,
         above(0),
     ),
     Claim(
         "forgetting",
         "The competition's methods have better final scores than those from the literature.",
-        competition_scores_more.of(score="final_score"),
+        statistics.competition_scores_more.of(score="final_score"),
         above(0),
     ),
     Claim(
         "forgetting",
         "The competition's methods have better final scores than those from the literature, by "
         "probability.",
-        competition_scores_more.of(score="final_score_probability"),
+        statistics.competition_scores_more.of(score="final_score_probability"),
         above(0),
     ),
     Claim(
         "forgetting",
         "Methods close the gap unevenly over the forget strings.",
-        unevenness,
+        statistics.unevenness,
         above(0),
     ),
     Claim(
         "forgetting",
         "Forget strings are still memorised after unlearning.",
-        still_memorised,
+        statistics.still_memorised,
         above(0),
     ),
     Claim(
         "utility",
         "Methods differ in what they cost in utility.",
-        costs_differ,
+        statistics.costs_differ,
         above(0),
     ),
     Claim(
         "utility",
         "Forgetting trades against utility: methods that forget more cost more.",
-        trade,
+        statistics.trade,
         above(0),
     ),
     Claim(
         "evaluation",
         "Repeating only the unlearning (reuse-n-n) gives nearly the same forgetting quality as "
         "training all models anew (full).",
-        distance_from_full.of(setup=REUSE_N_N),
+        rankings.distance_from_full.of(setup=REUSE_N_N),
         at_most(NEARLY_EQUAL),
     ),
     Claim(
         "evaluation",
         "Repeating only the unlearning (reuse-n-n) ranks methods as training all models anew "
         "(full) does.",
-        setup_ranks_as_full.of(setup=REUSE_N_N),
+        rankings.setup_ranks_as_full.of(setup=REUSE_N_N),
         at_least(-NEARLY_EQUAL),
     ),
     Claim(
         "evaluation",
         "Attackers that are judged on the models that they were fitted on find too much.",
-        overfitted,
+        rankings.overfitted,
         above(0),
     ),
     Claim(
         "evaluation",
         "Judging attackers on the models that they were fitted on does not change the ranking of "
         "methods.",
-        attackers_rank_alike,
+        rankings.attackers_rank_alike,
         at_least(-NEARLY_EQUAL),
     ),
     Claim(
         "evaluation",
         "Judging attackers on fewer models does not change the ranking of methods.",
-        fewer_models_rank_alike,
+        rankings.fewer_models_rank_alike,
         at_least(-NEARLY_EQUAL),
     ),
     Claim(
         "hardness",
         "Some strings are hard to forget for all methods.",
-        hard_for_all,
+        hardness.hard_for_all,
         above(0),
     ),
     Claim(
         "hardness",
         "Methods differ in which strings they find hard to forget.",
-        hard_for_some,
+        hardness.hard_for_some,
         above(0),
     ),
     Claim(
         "metrics",
         "The accuracy gap is a poor proxy of the forgetting quality.",
-        gap_ranks_as_quality.of(gap="accuracy gap"),
+        rankings.gap_ranks_as_quality.of(gap="accuracy gap"),
         below(-NEARLY_EQUAL),
     ),
     Claim(
         "metrics",
         "The membership inference gap ranks methods differently from the forgetting quality.",
-        gap_ranks_as_quality.of(gap="membership inference gap"),
+        rankings.gap_ranks_as_quality.of(gap="membership inference gap"),
         below(-NEARLY_EQUAL),
     ),
     Claim(
         "metrics",
         "The share of the gap closed ranks methods as the forgetting quality does.",
-        share_ranks_as_quality,
+        rankings.share_ranks_as_quality,
         at_least(-NEARLY_EQUAL),
     ),
     Claim(
         "metrics",
         "Unlearned models return to the original models' loss on the forget strings in fewer steps "
         "than retrained models do.",
-        relearned_faster,
+        statistics.relearned_faster,
         above(0),
     ),
 ]

@@ -16,13 +16,12 @@ from typing import Any
 from palimpsest.configuration.yaml_files import check_file, read_file
 from palimpsest.errors import UserError, nearest
 from palimpsest.unlearning.methods.phases import ROLES, Phase, Training, registered
-from palimpsest.unlearning.run.setups import ENDS
+from palimpsest.unlearning.run.setups import ENDS, SOURCES
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")  # a part of paths
 METHOD_OR_POINT = rf"{NAME.pattern}(?:\.\d+)?"  # the points of a grid are numbered
 REPEAT, PHASES, GRID, WARNING, SOURCE = "repeat", "phases", "grid", "warning", "source"
 KEYS = {PHASES, GRID, WARNING, SOURCE}
-SOURCES = ("competition", "literature")  # sides of a comparison in the paper
 MOST_REPEATED, MOST_POINTS, DEEPEST = 1000, 1000, 4
 AND = " and "  # separates places that a line of a grid changes together
 
