@@ -131,8 +131,10 @@ def draw_metric(axes: plt.Axes, found: pd.DataFrame, highest: float) -> pd.DataF
     if several:
         for row in known.itertuples():
             colour = method_rows.setup_look(row.setup, row.method)["color"]
-            dots = {"marker": ".", "markersize": 2.5, "color": colour, "alpha": 0.5}
-            elements.draw_dots(axes, row.quality, row.estimate, **dots)
+            axes.plot(
+                row.quality, row.estimate, marker=".", markersize=2.5, color=colour, alpha=0.5,
+                markeredgewidth=0,
+            )  # fmt: skip
         axes.margins(y=0.15)
         axes.autoscale_view()
         axes.set_autoscale_on(False)
