@@ -26,6 +26,7 @@ FILES = {
         from fake.columns import columns
         from fake.heavy import Settings
         from fake.lazy import lazy_import
+        from fake.libraries import shared
 
         late = lazy_import("fake.late")
 
@@ -33,7 +34,7 @@ FILES = {
             '''The measure.'''
             # A comment
             from fake.inner import inside
-            return helper(values) + inside(values) + thresholds.USED + columns + late.wanted(values)
+            return helper(values) + inside(values) + thresholds.USED + columns + late.wanted(values) + shared.ONE
 
         def helper(values):
             return 1
@@ -51,6 +52,8 @@ FILES = {
         ''',
     "fake/heavy.py": "class Settings:\n    size = 1\n",
     "fake/lazy.py": "def lazy_import(name):\n    return name\n",
+    "fake/libraries.py": "from fake.lazy import lazy_import\nshared = lazy_import('fake.shared')\n",
+    "fake/shared.py": "ONE = 1\n",
     "fake/late.py": "def wanted(values):\n    return 1\n\ndef unwanted(values):\n    return 1\n",
     "fake/inner.py": "def inside(values):\n    return 1\n\ndef outside(values):\n    return 1\n",
     "fake/report/__init__.py": """
@@ -133,6 +136,7 @@ USED = {
     "a function of a lazily imported module": (
         "fake/late.py", "def wanted(values):\n    return 1", "def wanted(values):\n    return 3"
     ),
+    "a module that another one imports lazily for all": ("fake/shared.py", "1", "3"),
     "what is imported inside a function": (
         "fake/inner.py", "def inside(values):\n    return 1", "def inside(values):\n    return 3"
     ),

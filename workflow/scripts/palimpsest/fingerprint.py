@@ -165,6 +165,8 @@ def _definition(module: str, name: str) -> Definition:
         return source.define([*source.definitions[name], *source.actions])
     if name in source.imports:
         return Definition(uses=source.imports[name])
+    if name in source.modules:
+        return Definition(uses=((source.modules[name], EVERYTHING),))
     if name in source.lazy_names:
         return Definition(uses=((f"{module}.{source.lazy_names[name]}", name),))
     if _file(f"{module}.{name}"):
