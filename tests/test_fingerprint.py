@@ -259,8 +259,9 @@ def test_the_modules_behind_a_script_are_named(library):
         "def inside(values):\n    import x\n    x.y()\n",
     )
     forget()
-    names = ("columns", "measures", "inner", "late", "package", "package.behind", "report")
-    expected = {"x", "fake.whole", "fake.thresholds", *(f"fake.{name}" for name in names)}
+    names = ("columns", "measures", "inner", "late", "libraries", "package", "package.behind")
+    more = ("report", "shared", "thresholds", "whole")
+    expected = {"x", *(f"fake.{name}" for name in (*names, *more))}
     assert modules_of("script.py") == expected
 
 
