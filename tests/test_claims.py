@@ -247,9 +247,9 @@ def test_no_estimate_is_minus_zero():
 
 
 def test_marks_are_added_to_the_note():
-    marked = of([0.5, 0.6, 0.7])._replace(marks=("1 of 3 runs", "raw: 0.2"))
+    marked = of([0.5, 0.6, 0.7])._replace(remarks=("1 of 3 runs", "raw: 0.2"))
     assert judge(marked, claim())["note"] == "1 of 3 runs; raw: 0.2"
-    open_row = judge(of([0.3])._replace(marks=("1 of 3 runs",)), claim())
+    open_row = judge(of([0.3])._replace(remarks=("1 of 3 runs",)), claim())
     assert open_row["note"] == (
         "only one seed has a value, which gives no interval; at least two are needed; 1 of 3 runs"
     )

@@ -26,9 +26,11 @@ ENVIRONMENTS = sorted(path.name for path in (ROOT / "envs").glob("*.yaml"))
 # What Python code is run by name: the parts of the sections that a rule loads.
 LOADED = {
     "figure": [figure.draw for figure in FIGURES.values()],
-    "claims": [section.place("claims") for section in SECTIONS],
-    "write_report": [section.place("report") or section.place("claims") for section in SECTIONS],
-    "study": [study.place for study in STUDIES.values()],
+    "claims": [section.location("claims") for section in SECTIONS],
+    "write_report": [
+        section.location("report") or section.location("claims") for section in SECTIONS
+    ],
+    "study": [study.location for study in STUDIES.values()],
 }
 # What these modules import by name, whenever they are imported.
 ALWAYS = {

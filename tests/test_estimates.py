@@ -14,7 +14,7 @@ from palimpsest.estimates import (
     intervals_over_seeds,
     largest_size,
     lowest,
-    mean_marks,
+    mean_remarks,
     over_seeds,
     with_interval,
 )
@@ -45,13 +45,13 @@ def test_families_are_averaged_as_models_are():
 @pytest.mark.parametrize("values", [UNITS, UNITS.unstack("model")], ids=["units", "models"])
 def test_undefined_values_do_as_the_call_says(values):
     dropped, marked, voids = (
-        over_seeds(values, undefined, units="cases", marks=["more"])
+        over_seeds(values, undefined, units="cases", remarks=["more"])
         for undefined in (DROPPED, MARKED, VOIDS)
     )
-    assert dropped.marks == ("more",)
-    assert marked.marks == ("undefined in 1 of 6 cases", "more")
+    assert dropped.remarks == ("more",)
+    assert marked.remarks == ("undefined in 1 of 6 cases", "more")
     assert marked[:4] == dropped[:4]
-    assert voids.marks == marked.marks
+    assert voids.remarks == marked.remarks
     assert voids.mean == dropped.mean
     assert np.isnan([voids.lower, voids.upper]).all()
 
@@ -61,12 +61,12 @@ def test_without_undefined_values_all_rules_agree(undefined):
     values = pd.Series([0.5, 0.25, 1.0])
     assert over_seeds(values, undefined) == over_seeds(values, DROPPED)
     none = over_seeds(values * np.nan, undefined)
-    assert (none.values, none.marks) == ((), ())
+    assert (none.values, none.remarks) == ((), ())
 
 
 def test_an_interval_that_is_taken_away_says_why_first():
     found = over_seeds(UNITS, MARKED).without_interval("too few")
-    assert found.marks == ("too few", "undefined in 1 of 6 values")
+    assert found.remarks == ("too few", "undefined in 1 of 6 values")
     assert np.isnan([found.lower, found.upper]).all()
 
 
@@ -141,4 +141,4 @@ def test_intervals_are_cut_where_no_value_can_be():
 
 def test_a_mark_of_a_mean_has_no_minus_zero():
     values = pd.Series([0.1, 0.2, -0.3], pd.Index([0, 1, 2], name="seed"))
-    assert mean_marks({"drift": values, "share": values + 0.5}) == ("drift: 0", "share: 0.5")
+    assert mean_remarks({"drift": values, "share": values + 0.5}) == ("drift: 0", "share: 0.5")

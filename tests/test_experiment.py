@@ -21,7 +21,7 @@ from palimpsest.errors import UserError
 from palimpsest.interventions import Intervention
 from palimpsest.memorisation.section import SECTION as MEMORISATION
 from palimpsest.memorisation.section import measured
-from palimpsest.memorisation.studies import STUDIES, asked
+from palimpsest.memorisation.studies import STUDIES, requested
 from palimpsest.paths import DATASET, MANIFEST
 from palimpsest.paths import TOKENS as RUN_TOKENS
 from palimpsest.paths import TRACE as RUN_TRACE
@@ -67,7 +67,7 @@ def test_the_default_experiment():
     """One twin per family, two languages, every study of twins; nothing needs a download."""
     default = experiment(DEFAULT)
     of_twins = [name for name in STUDIES if name not in OF_FULL_MODELS]
-    assert [study.name for study in asked(default.settings)] == of_twins
+    assert [study.name for study in requested(default.settings)] == of_twins
     assert STUDIES["disagreement"].roles(default.settings) == ["s0", "s1", "s2", "s3"]
     assert default.languages == ["L1", "L2", "L3", "L4", "L3-short"]
     methods = jobs_of(default.settings).methods
@@ -114,7 +114,7 @@ def test_every_study_reads_what_is_measured(files):
         files.update(*(runs.paths(pattern) for pattern in (DATASET, RUN_TRACE, MANIFEST)))
         files.update(runs.paths(RUN_TOKENS) if TOKENS in runs.keeps else [])
         files.add(settings.corpus_file(runs.corpus))
-    for study in asked(settings):
+    for study in requested(settings):
         if study.name == "disagreement":  # reads tables of targets, not of runs
             continue
         for language in study.languages(settings):
@@ -199,7 +199,7 @@ def test_a_study_that_is_left_out_is_not_run():
     config["memorisation"]["studies"] = {"tradeoff": studies["tradeoff"], "exact": None}
     config |= only("memorisation")
     narrow = experiment(DEFAULT, config=config)
-    assert [study.name for study in asked(narrow.settings)] == ["tradeoff"]
+    assert [study.name for study in requested(narrow.settings)] == ["tradeoff"]
     assert STUDIES["disagreement"].languages(narrow.settings) == []
     assert {runs.variant for runs in narrow.requests} == {"base"}
     tables = {path.split("/")[2] for path in narrow.outputs["memorisation"] if "/studies/" in path}
@@ -215,7 +215,7 @@ def test_no_study_at_all_is_a_grid():
     config["memorisation"]["studies"] = {}
     config |= only("memorisation")
     grid = experiment(DEFAULT, config=config)
-    assert asked(grid.settings) == []
+    assert requested(grid.settings) == []
     assert grid.requests == measured(grid.settings)
     assert len(grid.requests) == 6 * 2 * 1
 
@@ -239,7 +239,7 @@ def test_extraction_and_bits_train_nothing_more(files):
     """They read the traces of other studies, in the default experiment and in the paper's."""
     without = {"memorisation": {"studies": {"extraction": None, "bits": None}}}
     whole, rest = experiment(*files), experiment(*files, command_line=without)
-    assert len(asked(whole.settings)) == len(asked(rest.settings)) + 2
+    assert len(requested(whole.settings)) == len(requested(rest.settings)) + 2
     assert {one.key for one in whole.requests} == {one.key for one in rest.requests}
     assert sum(len(one.seeds) for one in whole.requests) == sum(
         len(one.seeds) for one in rest.requests
@@ -383,7 +383,7 @@ def test_a_section_that_is_left_out_asks_for_nothing_and_delivers_nothing():
 def test_the_studies_of_a_section_that_is_left_out_have_no_runs_and_no_tables():
     """Each such study is still a named target."""
     rest = changed(**only())
-    assert asked(rest.settings) == []
+    assert requested(rest.settings) == []
     assert all(study.outputs(rest.settings) == [] for study in STUDIES.values())
     assert rest.figure_files("memorisation", "tradeoff") == []
 

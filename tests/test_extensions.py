@@ -99,7 +99,7 @@ from palimpsest import fingerprint, sections
 section = next(one for one in sections.SECTIONS if one.name == "unlearning")
 from palimpsest.unlearning.claims import QUESTIONS
 print(len(section.load("claims")), section.load("claims")[-1].claim, list(QUESTIONS)[-1])
-print(fingerprint.of_code(section.place("claims")))
+print(fingerprint.of_code(section.location("claims")))
 """
     environment = {**os.environ, "PYTHONPATH": str(SCRIPTS)}
 

@@ -115,12 +115,12 @@ def edited(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def changes(library: Path, file: str, old: str, new: str, place: str = "script.py") -> bool:
-    """Whether an edit of a file changes the hash of a place."""
-    before = of_code(place)
+def changes(library: Path, file: str, old: str, new: str, location: str = "script.py") -> bool:
+    """Whether an edit of a file changes the hash of a location."""
+    before = of_code(location)
     edited(library / file, old, new)
     forget()
-    return of_code(place) != before
+    return of_code(location) != before
 
 
 USED = {
@@ -196,7 +196,7 @@ def test_annotations_that_are_evaluated_count(library):
 
 def test_a_package_that_looks_for_its_modules_counts_all_of_them(library):
     """A changed one, and a new one."""
-    assert changes(library, "fake/found/one.py", "1", "3", place="all.py")
+    assert changes(library, "fake/found/one.py", "1", "3", location="all.py")
     before = of_code("all.py")
     (library / "fake/found/two.py").write_text("TWO = 2\n")
     forget()
@@ -212,10 +212,10 @@ def test_a_package_offers_what_it_imports(library):
 
 
 def test_a_place_is_a_script_a_name_a_module_or_a_file(library):
-    """A name counts alone, a module whole; several places count together."""
+    """A name counts alone, a module whole; several locations count together."""
     named, whole = "fake.thresholds:USED", "fake.thresholds"
     page = "fake/report/page.html.j2"
-    hashes = {of_code(*places) for places in ([named], [whole], [page], [named, page])}
+    hashes = {of_code(*locations) for locations in ([named], [whole], [page], [named, page])}
     assert len(hashes) == 4
     before = of_code(named), of_code(whole)
     edited(library / "fake/thresholds.py", "NEIGHBOUR = 2", "NEIGHBOUR = 3")
@@ -277,17 +277,17 @@ def test_a_rule_hangs_on_no_more_of_the_library_than_it_uses():
     ]
     functions += [
         "unlearning.evaluate.evaluation:other_metrics",
-        "unlearning.evaluate.evaluation:remaining",
+        "unlearning.evaluate.evaluation:residual_tables",
     ]
-    places = ["make.py", *(f"palimpsest.{function}" for function in functions)]
-    parts = {module.split(".")[1] for module in modules_of(*places) if "palimpsest." in module}
+    locations = ["make.py", *(f"palimpsest.{function}" for function in functions)]
+    parts = {module.split(".")[1] for module in modules_of(*locations) if "palimpsest." in module}
     assert not parts & {"configuration", "planning", "training", "experiment", "models"}
 
 
 def test_the_table_of_a_study_hangs_on_no_other_study():
     """Its rule takes a study by its name."""
     for study in STUDIES.values():
-        behind = modules_of("make.py", study.place)
+        behind = modules_of("make.py", study.location)
         assert {m for m in behind if ".studies." in m} == {type(study).__module__}
 
 
@@ -299,18 +299,18 @@ def test_a_figure_hangs_on_what_draws_it():
 
 @pytest.mark.parametrize("part", ["claims", "report", "kinds"])
 def test_the_places_of_the_sections_lead_to_their_code(part):
-    """Each place uses other modules of the library too."""
+    """Each location uses other modules of the library too."""
     for section in SECTIONS:
-        place = section.place(part)
-        if place is not None:
-            module = place.partition(":")[0]
-            assert any(m.startswith("palimpsest") for m in modules_of(place) - {module})
+        location = section.location(part)
+        if location is not None:
+            module = location.partition(":")[0]
+            assert any(m.startswith("palimpsest") for m in modules_of(location) - {module})
 
 
 @pytest.mark.parametrize(
-    "place", ["palimpsest.claim:judge", "palimpsest.claims:judged", "palimpsest.claims.judge"]
+    "location", ["palimpsest.claim:judge", "palimpsest.claims:judged", "palimpsest.claims.judge"]
 )
-def test_a_place_without_code_is_refused(place):
-    """A misspelt place would have no code, and its rule would never rerun."""
-    with pytest.raises(ValueError, match=f"{place}: there is no such code"):
-        modules_of(place)
+def test_a_place_without_code_is_refused(location):
+    """A misspelt location would have no code, and its rule would never rerun."""
+    with pytest.raises(ValueError, match=f"{location}: there is no such code"):
+        modules_of(location)

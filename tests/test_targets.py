@@ -4,7 +4,7 @@ import pytest
 
 from helpers.experiments import DEFAULT, ROOT, experiment, message
 from palimpsest.launch import asked_targets
-from palimpsest.memorisation.studies import STUDIES, asked
+from palimpsest.memorisation.studies import STUDIES, requested
 from palimpsest.sections import NAMES
 
 
@@ -82,8 +82,8 @@ def test_a_study_is_checked_for_those_that_read_it():
     """`extraction` reads the retraining of `exact`; `tradeoff` does not."""
     rest = experiment(DEFAULT, command_line=EXACT, targets=["tradeoff", "unlearning"])
     assert set(rest.refused) == {"memorisation/studies/exact"}
-    assert "exact" not in {study.name for study in asked(rest.settings)}
-    assert len(asked(rest.settings)) > 5
+    assert "exact" not in {study.name for study in requested(rest.settings)}
+    assert len(requested(rest.settings)) > 5
     for targets in (["exact"], ["extraction"], ["memorisation"], ["tradeoff", "all"], None):
         said = message(
             lambda targets=targets: experiment(DEFAULT, command_line=EXACT, targets=targets)

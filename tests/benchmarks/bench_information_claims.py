@@ -72,7 +72,7 @@ ORDERS = {
     ),
     "tau minus norms": partial(claims.ordered_better, intervention=MARKERS, column="entropy"),
 }
-BEYOND = partial(claims.beyond_innocent, intervention=SHUFFLES, column="entropy")
+BEYOND = partial(claims.beyond_nuisance_control, intervention=SHUFFLES, column="entropy")
 EVERY_DEPTH = partial(claims.at_every_depth, intervention=SHUFFLES, column="entropy")
 LAST_LAYER = partial(claims.changed_late, intervention=MARKERS, column="entropy")
 APART = partial(claims.apart, intervention=SHUFFLES, column="entropy")
@@ -85,7 +85,7 @@ OF_THEIR_OWN = (
     (
         "beyond innocent, equal",
         BEYOND,
-        {"innocent": {"entropy": -0.2}, "shuffles": {"entropy": 0.2}},
+        {"nuisance_control": {"entropy": -0.2}, "shuffles": {"entropy": 0.2}},
         ONE_MODEL,
         SEEDS,
     ),

@@ -77,7 +77,7 @@ WITHOUT_INTEREST = [regressions.INTERCEPT, regressions.LOG_LENGTH]
 def study_of(world: World, draw: int, treated: str = LEAKED, **more) -> pd.DataFrame:
     """The rows that are regressed: of treated strings and of strings that are never leaked."""
     study = regressions.in_units(density_worlds.leakage(world, draw, embeddings=(HIDDEN,), **more))
-    study = study[study["strings"].isin([treated, NEVER])]
+    study = study[study["string_role"].isin([treated, NEVER])]
     return study.sort_values(regressions.ROW, ignore_index=True)
 
 

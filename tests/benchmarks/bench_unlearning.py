@@ -62,7 +62,7 @@ def problem_in(folder: Path) -> Run:
 def plain_wave(run: Run, folder: Path) -> Wave:
     """A wave in plain training, after its first epoch."""
     engine = FleetEngine(folder / "state", 1, 2**33)
-    runs = [Run(*list(vars(run).values())[:6], draw=draw) for draw in range(MEMBERS)]
+    runs = [Run(*list(vars(run).values())[:6], replicate=replicate) for replicate in range(MEMBERS)]
     wave = Wave(engine, [Member(r, Material(r), engine.state(r)) for r in runs])
     wave._train_epoch()
     return wave

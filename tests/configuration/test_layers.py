@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from helpers.experiments import DEFAULT, configuration, experiment, laid_over, message
-from palimpsest.memorisation.studies import STUDIES, asked
+from palimpsest.memorisation.studies import STUDIES, requested
 from palimpsest.sections import NAMES
 
 
@@ -24,7 +24,7 @@ def files(tmp_path):
 
 
 def studies_of(whole):
-    return {study.name for study in asked(whole.settings)}
+    return {study.name for study in requested(whole.settings)}
 
 
 def models_of(whole):

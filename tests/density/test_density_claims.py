@@ -68,7 +68,7 @@ def test_effects_on_the_loss_are_the_known_ones(exact, paraphrase):
     for effect, known in effects.items():
         found = effect.of(column="loss").estimate(table)
         np.testing.assert_allclose(found.values, [known] * 2, atol=1e-12)
-        assert found.marks == ("placebos: 0 (0 to 0)",)
+        assert found.remarks == ("placebos: 0 (0 to 0)",)
 
 
 def test_effects_on_answers_are_the_known_ones():
@@ -79,7 +79,7 @@ def test_effects_on_answers_are_the_known_ones():
     assert copy.values == (0.5, 0.5)
     paraphrases = claims.paraphrase_effect.of(column="answer_right").estimate(table)
     assert paraphrases.values == (1.0, 1.0)
-    assert copy.marks == paraphrases.marks == ("placebos: 0 (0 to 0)",)
+    assert copy.remarks == paraphrases.remarks == ("placebos: 0 (0 to 0)",)
 
 
 def test_what_a_run_or_a_string_has_anyway_is_no_effect():
@@ -97,13 +97,13 @@ def test_correlations_by_hand(embedding):
     """Of one seed: over all rows, and over strings without a leak."""
     table = worlds.leakage(worlds.World(exact=0.3, dense=0.1), 1, seeds=1, n_leaked=4, n_never=9)
     rows = table[table["embedding"] == embedding]
-    never = rows[rows["strings"] == NEVER].groupby("variant")[
+    never = rows[rows["string_role"] == NEVER].groupby("variant")[
         ["log_density", "mean_distance", "loss"]
     ]
     beyond = rows.copy()
     for column, means in never.mean().items():
         beyond[column] -= rows["variant"].map(means)
-    both = beyond[beyond["strings"] != PLACEBO]
+    both = beyond[beyond["string_role"] != PLACEBO]
     partial = spearman_given(both["mean_distance"], both["loss"], both["log_density"])
     found = claims.unique(table, embedding, "mean_distance", "log_density")
     assert found.values == pytest.approx([partial])
@@ -149,8 +149,8 @@ def test_notes_have_the_statistic_of_placebos(helpful):
     assert judged.loc[~natural, "note"].str.contains("placebos: ").all()
     assert not judged.loc[natural, "note"].str.contains("placebos").any()
     own = helpful[helpful["embedding"] == HIDDEN]
-    means = own.groupby(["seed", "strings", "exact"])["loss"].mean().unstack("strings")
-    change = (means[PLACEBO] - means[NEVER]).unstack("exact")
+    means = own.groupby(["seed", "string_role", "n_copies"])["loss"].mean().unstack("string_role")
+    change = (means[PLACEBO] - means[NEVER]).unstack("n_copies")
     mean, lower, upper = student(change[1] - change[0])
     expected = f"placebos: {number(mean)} ({number(lower)} to {number(upper)})"
     assert expected in one(judged, "exact copy", "lowers the loss")["note"]
@@ -185,8 +185,8 @@ def of_nothing() -> pd.DataFrame:
             **STUDY,
             "seed": seed,
             "string_id": string,
-            "strings": roles[string],
-            "exact": exact,
+            "string_role": roles[string],
+            "n_copies": exact,
             "paraphrases": paraphrases,
             "length": np.broadcast_to(chance.integers(5, 9, levels[2]), shape).ravel(),
             "loss": 0.7 * np.exp(0.1 * loss),
@@ -257,8 +257,8 @@ def test_separation_is_that_of_the_narrowest_kernel():
     assert copied.values == pytest.approx([0.95 + 0.001 * seed for seed in SEEDS])
     paraphrased = claims.raised_by_paraphrases(table, HIDDEN)
     assert paraphrased.values == pytest.approx([0.5] * 5)
-    assert copied.marks == ("gaussian kernel, bandwidth 0.1", "placebos: 0.5 (0.5 to 0.5)")
-    assert paraphrased.marks == ("gaussian kernel, bandwidth 0.1", "placebos: 0 (0 to 0)")
+    assert copied.remarks == ("gaussian kernel, bandwidth 0.1", "placebos: 0.5 (0.5 to 0.5)")
+    assert paraphrased.remarks == ("gaussian kernel, bandwidth 0.1", "placebos: 0 (0 to 0)")
     only = separation(auc, kernels={"exponential": (0.1, 1.0)})
     assert claims.separated(only, HIDDEN).values == copied.values
 
@@ -333,7 +333,7 @@ def regression_table(**terms: tuple[float, ...]) -> pd.DataFrame:
     rows = [
         {
             **STUDY,
-            "strings": strings,
+            "string_role": strings,
             "regression": kinds.ON_BOTH,
             "outcome": kinds.ACCURACY,
             "predictor": "raw",
@@ -482,7 +482,7 @@ def test_a_few_starts_say_nothing():
     """Of 24 strings, a share of 0.8 that never start leaves about 5, and 0.85 leaves 4."""
     table = memorised([-0.5, -0.6, -0.7], [0.1, 0.0, -0.1])
     for never, known in ((0.8, True), (0.85, False)):
-        found = earlier(table.assign(never_or_late=never), "contextual")
+        found = earlier(table.assign(share_censored=never), "contextual")
         assert bool(found.values) == known
 
 

@@ -44,8 +44,8 @@ def leakage(seeds):
     rows = [
         {
             **STUDY, "seed": seed, "variant": leaked(leak), "string_id": f"{seed}{place:05x}",
-            "group": PRODUCTIONS[place % 3], "length": 8 + place, "strings": role,
-            "exact": leak.exact, "paraphrases": leak.paraphrases,
+            "group": PRODUCTIONS[place % 3], "length": 8 + place, "string_role": role,
+            "n_copies": leak.n_copies, "paraphrases": leak.paraphrases,
             "effective_epochs": 12 * sum(leak) * (role == kinds.LEAKED),
             "answer_right": (place + seed) % 3 == 0, "embedding": embedding, **SHOWN,
         }
@@ -73,13 +73,15 @@ def settings(**values):
 
 def estimators(**values):
     table = settings(**values, embedding=kinds.EMBEDDINGS_OF_STRINGS)
-    table = table.rename(columns={"kernel": "estimator", "bandwidth": "setting"})
+    table = table.rename(columns={"kernel": "estimator", "bandwidth": "bandwidth_or_k"})
     first = table.groupby([*values, "embedding"], sort=False).head(1)
-    return pd.concat([table, first.assign(estimator=kinds.TOP_K, setting=5.0)], ignore_index=True)
+    return pd.concat(
+        [table, first.assign(estimator=kinds.TOP_K, bandwidth_or_k=5.0)], ignore_index=True
+    )
 
 
 def separation(seeds):
-    table = estimators(seed=seeds, exact=[0, 1], paraphrases=[0, 3])
+    table = estimators(seed=seeds, n_copies=[0, 1], paraphrases=[0, 3])
     auc = 0.7 + 0.1 * np.tanh(numbers(len(table)))
     return table.assign(**STUDY, auc=auc, placebo=auc - 0.2, n_strings=12)[kinds.SEPARATION.names]
 
@@ -107,7 +109,7 @@ def regressions(_):
             some = {"predictor": [None], "embedding": [None]}
         part = grid(
             {**STUDY, "regression": regression, "singular": False, "n_rows": 90},
-            strings=[kinds.LEAKED, kinds.PLACEBO], outcome=[kinds.PERPLEXITY, kinds.ACCURACY],
+            string_role=[kinds.LEAKED, kinds.PLACEBO], outcome=[kinds.PERPLEXITY, kinds.ACCURACY],
             term=["intercept", *names], **some,
         )  # fmt: skip
         setting = SHOWN if regression != kinds.LEAK_CONDITION else dict.fromkeys(SHOWN)
@@ -138,9 +140,9 @@ def density_bins(_):
 
 
 def truth(seeds):
-    table = estimators(seed=seeds, strings=[kinds.TRAINED, kinds.UNSEEN])
-    length = table.groupby(["seed", "strings"]).head(1)
-    length = length.assign(embedding=None, estimator=kinds.LENGTH, setting=np.nan)
+    table = estimators(seed=seeds, string_role=[kinds.TRAINED, kinds.UNSEEN])
+    length = table.groupby(["seed", "string_role"]).head(1)
+    length = length.assign(embedding=None, estimator=kinds.LENGTH, bandwidth_or_k=np.nan)
     found = pd.concat([table, length], ignore_index=True)
     x = np.tanh(numbers(len(found)))
     given = np.where(found["estimator"] == kinds.LENGTH, np.nan, x / 2)
@@ -151,7 +153,7 @@ def truth(seeds):
 
 def memorised(seeds):
     table = settings(
-        seed=seeds, strings=[kinds.TRAINED, kinds.UNSEEN], measure=list(style.MEASURES),
+        seed=seeds, string_role=[kinds.TRAINED, kinds.UNSEEN], measure=list(style.MEASURES),
         embedding=kinds.EMBEDDINGS_OF_STRINGS,
     )  # fmt: skip
     starts = table["measure"] != NEVER_STARTS
@@ -160,7 +162,8 @@ def memorised(seeds):
     late = np.where(table["measure"] == FEW_START, 0.9, never)
     return table.assign(
         **STUDY, variant="base", evidence="constant", correlation=x, given_log_prob=x / 2,
-        association=x / 3, never=never, never_or_late=late, comparable=x / 2, n_strings=24,
+        association=x / 3, share_never_memorised=never, share_censored=late,
+        association_censored=x / 2, n_strings=24,
     )[kinds.MEMORISED.names]  # fmt: skip
 
 
@@ -297,7 +300,7 @@ def test_separation_shows_paraphrases_alone_and_a_copy_alone():
     titles = [axes.get_title(loc="left") for axes in draw("density_separation").axes]
     assert titles[:2] == ["leaked: 3 paraphrases", "leaked: 1 copy"]
     table = separation(SEEDS)
-    table = table[table["exact"] == 0]
+    table = table[table["n_copies"] == 0]
     assert len(draw("density_separation", separation=table).axes) == 2
 
 
@@ -317,7 +320,7 @@ def test_regressions_are_filled_where_significant_and_say_what_has_no_estimate()
     shown = table[table["term"] != "intercept"]
     for axes, outcome in zip(figure.axes, (kinds.PERPLEXITY, kinds.ACCURACY), strict=True):
         for strings in (kinds.LEAKED, kinds.PLACEBO):
-            own = shown[(shown["outcome"] == outcome) & (shown["strings"] == strings)]
+            own = shown[(shown["outcome"] == outcome) & (shown["string_role"] == strings)]
             colour = palette.STRINGS[strings].colour
             assert markers(axes, colour, colour) == (own["p_value"] < 0.05).sum()
             assert markers(axes, colour, "white") == (own["p_value"] >= 0.05).sum()
@@ -377,14 +380,14 @@ def test_a_measure_that_never_starts_is_shown_as_such():
 
 
 def test_the_memorised_figure_shows_what_the_claims_compare():
-    """The means of `comparable` over all settings."""
+    """The means of `association_censored` over all settings."""
     table = memorised(SEEDS)
     figure = draw("density_memorised", memorised=table)
     for axes, embedding in zip(figure.axes, kinds.EMBEDDINGS_OF_STRINGS, strict=False):
         own = table[(table["embedding"] == embedding) & (table["measure"] == "contextual")]
         shown = [round(x, 6) for line in axes.get_lines() for x in line.get_xdata()]
         for strings in (kinds.TRAINED, kinds.UNSEEN):
-            mean = own.loc[own["strings"] == strings, "comparable"].mean()
+            mean = own.loc[own["string_role"] == strings, "association_censored"].mean()
             assert round(mean, 6) in shown
 
 

@@ -219,7 +219,7 @@ def separations(shifts: dict[float, float]) -> pd.DataFrame:
             for bandwidth, shift in shifts.items():
                 found = (shared + chance.normal(size=len(shared))) / np.sqrt(2)
                 treated, placebo, never = np.split(found, [N_LEAKED, 2 * N_LEAKED])
-                about = {"seed": seed, "setting": bandwidth, **leak._asdict()}
+                about = {"seed": seed, "bandwidth_or_k": bandwidth, **leak._asdict()}
                 areas = auc(treated + shift, never), auc(placebo, never)
                 rows.append({**about, "auc": areas[0], "placebo": areas[1]})
     return pd.DataFrame(rows).assign(embedding=NGRAMS, estimator=GAUSSIAN)

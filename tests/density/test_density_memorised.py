@@ -99,7 +99,7 @@ def test_support_and_start_by_hand(run, starts, tmp_path):
     once = run.strings.loc[run.strings["count"] == 1, "string_id"]
     known = starts["string_id"].isin(once) & starts["threshold_at_optimum"].notna()
     log_prob = run.strings.set_index("string_id")["log_prob"]
-    trained = table[table["strings"] == TRAINED]
+    trained = table[table["string_role"] == TRAINED]
     assert len(trained) == 2 * 2 * 2
     for row in trained.to_dict("records"):
         own = starts[known & (starts["measure"] == row["measure"])]
@@ -107,7 +107,7 @@ def test_support_and_start_by_hand(run, starts, tmp_path):
         setting = row["embedding"], row["bandwidth"]
         others = support(run, own["string_id"], *setting, "log_density_others")
         assert row["n_strings"] == len(own) < len(once)
-        assert row["never"] == pytest.approx(own["start"].isna().mean())
+        assert row["share_never_memorised"] == pytest.approx(own["start"].isna().mean())
         assert row["correlation"] == pytest.approx(spearmanr(others, latest).statistic)
         partial = spearman_given(others, latest, log_prob[own["string_id"]])
         assert row["given_log_prob"] == pytest.approx(partial)
@@ -130,14 +130,14 @@ def test_strings_that_do_not_count_change_nothing(run, starts, what):
 def test_unseen_strings_are_measured_in_the_same_way(run, starts):
     """By their loss: three start early, four at the end, and the others never."""
     table = memorised_table(run, starts, RULE)
-    unseen = table[(table["strings"] == UNSEEN) & (table["measure"] == "recollection")]
+    unseen = table[(table["string_role"] == UNSEEN) & (table["measure"] == "recollection")]
     assert len(unseen) == 4
     names = run.strings["string_id"].iloc[N_TRAINED:]
     start = [5] * 3 + [50] * 4 + [LATEST] * 13
     for row in unseen.to_dict("records"):
         dense = support(run, names, row["embedding"], row["bandwidth"], "log_density")
         assert row["n_strings"] == N_UNSEEN
-        assert row["never"] == 13 / 20
+        assert row["share_never_memorised"] == 13 / 20
         assert row["correlation"] == pytest.approx(spearmanr(dense, start).statistic)
 
 
@@ -145,8 +145,8 @@ def test_what_is_never_memorised_has_no_correlation(run, starts):
     """Nothing varies, so there is nothing to say; the share says why."""
     never = starts.assign(start=np.nan)
     table = memorised_table(run, never, RULE)
-    trained = table[table["strings"] == TRAINED]
-    assert (trained["never"] == 1).all()
+    trained = table[table["string_role"] == TRAINED]
+    assert (trained["share_never_memorised"] == 1).all()
     assert trained[["correlation", "given_log_prob"]].isna().all(axis=None)
 
 
@@ -159,7 +159,7 @@ def test_dense_strings_that_start_early_have_a_negative_correlation(run, starts)
     )
     density = run.density.assign(log_density_others=-run.density["string_id"].map(rank))
     table = memorised_table(replace(run, density=density), decided, RULE)
-    trained = table[table["strings"] == TRAINED]
+    trained = table[table["string_role"] == TRAINED]
     np.testing.assert_allclose(trained[["correlation", "given_log_prob"]], -1)
 
 
@@ -167,13 +167,13 @@ def test_equal_shares_are_late_in_both_kinds(run, starts):
     """The comparable association is that of starts with the latest ones as never."""
     table = memorised_table(run, starts, RULE)
     both = table[table["measure"] == "bayes"]
-    shares = both.groupby("strings")[["never", "never_or_late"]].first()
-    assert (shares["never_or_late"] >= shares["never"]).all()
-    assert shares.loc[shares["never"].idxmax()].nunique() == 1
+    shares = both.groupby("string_role")[["share_never_memorised", "share_censored"]].first()
+    assert (shares["share_censored"] >= shares["share_never_memorised"]).all()
+    assert shares.loc[shares["share_never_memorised"].idxmax()].nunique() == 1
     alone = memorised_table(run, starts[starts["measure"] == "contextual"], RULE)
     unpaired = alone[alone["measure"] == "recollection"]
     assert len(unpaired)
-    assert unpaired["comparable"].isna().all()
+    assert unpaired["association_censored"].isna().all()
     assert unpaired["association"].notna().all()
 
 

@@ -37,7 +37,7 @@ def regressions() -> pd.DataFrame:
     ]
     rows = [
         {
-            **shared, "strings": strings, "regression": regression, "outcome": kinds.PERPLEXITY,
+            **shared, "string_role": strings, "regression": regression, "outcome": kinds.PERPLEXITY,
             "predictor": predictor, "embedding": embedding, "term": term,
             "kernel": predictor and GAUSSIAN, "bandwidth": predictor and 0.1,
             "estimate": np.nan if regression == kinds.ON_BOTH else -0.321,
@@ -56,7 +56,7 @@ def regressions() -> pd.DataFrame:
 def tables(leakage) -> dict[str, pd.DataFrame]:
     """All tables that the report reads."""
     of_study = regressions()
-    of_texts = of_study[of_study["strings"] == LEAKED].assign(language="wiki", embedding=NGRAMS)
+    of_texts = of_study[of_study["string_role"] == LEAKED].assign(language="wiki", embedding=NGRAMS)
     of_texts = of_texts.replace({"regression": {kinds.LEAK_CONDITION: kinds.ON_DISTANCE}})
     return {
         kinds.LEAKAGE.name: leakage,

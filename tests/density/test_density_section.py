@@ -192,7 +192,7 @@ def test_training_jobs_are_apart():
         if job[0].model == model and (job[0].corpus, job[0].size) in {("L3", 72), ("L4", 32)}
     ]
     by_copies = [
-        sorted(leaked(leak) for leak in LEAK_CONDITIONS if leak.exact == n) for n in (0, 1)
+        sorted(leaked(leak) for leak in LEAK_CONDITIONS if leak.n_copies == n) for n in (0, 1)
     ]
     productions = [f"without-production-{n}" for n in (1, 2, 3, 4)]
     assert sorted(job for job in jobs if set(job) <= own) == sorted(

@@ -259,11 +259,11 @@ def test_every_test_string_has_a_row_in_every_run_and_embedding(factorial):
     assert len(found) == 8 * 12 * 2
     assert not found.duplicated(["variant", "string_id", "embedding"]).any()
     assert list(found.columns) == kinds.LEAKAGE.names
-    of_leaked = (found["strings"] == "leaked").to_numpy(dtype=bool)
-    times = (found["exact"] + found["paraphrases"]) * of_leaked
+    of_leaked = (found["string_role"] == "leaked").to_numpy(dtype=bool)
+    times = (found["n_copies"] + found["paraphrases"]) * of_leaked
     assert (found["effective_epochs"] == EPOCHS * times).all()
     np.testing.assert_allclose(found["perplexity"], np.exp(found["loss"]))
-    copies = found[of_leaked & (found["exact"] == 1)]
+    copies = found[of_leaked & (found["n_copies"] == 1)]
     assert (copies["log_density"] >= np.log(1 / 40) - 1e-9).all()
 
 
@@ -294,8 +294,8 @@ def test_areas_under_the_curve_are_scikit_learns(chance):
 def test_copies_separate_leaked_strings_completely(factorial):
     """With random embeddings and a narrow kernel; placebos and runs without a leak do not."""
     found = separation_table(factorial)
-    narrow = found[(found["embedding"] == "hidden") & (found["setting"] == 0.05)]
-    assert (narrow.loc[narrow["exact"] == 1, "auc"] == 1).all()
+    narrow = found[(found["embedding"] == "hidden") & (found["bandwidth_or_k"] == 0.05)]
+    assert (narrow.loc[narrow["n_copies"] == 1, "auc"] == 1).all()
     assert (found["placebo"] < 1).all()
     assert {*found["estimator"]} == {"gaussian", "exponential", "top-k distance"}
 
@@ -374,7 +374,7 @@ def test_an_estimate_that_is_the_truth_orders_all_strings(ordinary):
     found = truth_table(with_density(ordinary, ordinary.strings["log_prob"] * 2 + 1))
     kernels = found["estimator"].isin(["gaussian", "exponential"])
     assert found.loc[kernels, "correlation"].round(12).eq(1).all()
-    assert set(found["strings"]) == {"trained", "unseen"}
+    assert set(found["string_role"]) == {"trained", "unseen"}
     length = found[found["estimator"] == "length"]
     assert length["embedding"].isna().all()
     assert length["given_length"].isna().all()
@@ -385,7 +385,7 @@ def test_an_estimate_that_sees_only_copies_orders_no_unseen_string(ordinary):
     strings = ordinary.strings
     seen = np.where(strings["count"] > 0, strings["log_prob"], -99.0)
     found = truth_table(with_density(ordinary, seen)).query("estimator == 'gaussian'")
-    by_strings = found.set_index("strings")["correlation"]
+    by_strings = found.set_index("string_role")["correlation"]
     assert by_strings.loc["trained"].round(12).eq(1).all()
     assert by_strings.loc["unseen"].isna().all()
 
@@ -408,10 +408,10 @@ def test_the_start_of_memorisation_by_support(ordinary):
     density = strings["string_id"].map(-rank).fillna(0.0)
     thresholds = Thresholds("after_last_miss", 0.2, 0.95, stand_in_gap=0.5)
     found = memorised_table(with_density(ordinary, density), starts, thresholds)
-    own = found[(found["measure"] == "contextual") & (found["strings"] == "trained")]
+    own = found[(found["measure"] == "contextual") & (found["string_role"] == "trained")]
     late = rank.drop(rank.index[3]).where(rank < 10, 99)
     assert own["n_strings"].eq(len(once) - 1).all()
-    assert own["never"].iloc[0] == pytest.approx((len(once) - 10) / (len(once) - 1))
+    assert own["share_never_memorised"].iloc[0] == pytest.approx((len(once) - 10) / (len(once) - 1))
     expected = spearmanr(-rank.drop(rank.index[3]), late).statistic
     assert own["correlation"].round(9).eq(round(expected, 9)).all()
-    assert "unseen" in set(found["strings"])
+    assert "unseen" in set(found["string_role"])

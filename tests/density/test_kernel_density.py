@@ -327,7 +327,7 @@ def test_sizes_that_are_none_are_refused(mistake):
     assert said == expected
 
 
-@pytest.mark.parametrize("asked", [{"k": 3}, 3, 0, "exact"])
+@pytest.mark.parametrize("asked", [{"k": 3}, 3, 0, "n_copies"])
 def test_an_approximation_of_another_type_is_refused(asked):
     said = message(lambda: density.kernel_density(QUERIES, POINTS, 1.0, approximation=asked))
     assert said.startswith(f"approximation: is {asked!r} and must be an Approximation")

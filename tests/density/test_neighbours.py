@@ -189,7 +189,7 @@ def test_a_wrong_seed_is_refused(seed, index):
     assert said == f"seed: is {seed!r} and must be a whole number at least 0"
 
 
-@pytest.mark.parametrize("index", ["hnsw", None, ["exact"]])
+@pytest.mark.parametrize("index", ["hnsw", None, ["n_copies"]])
 def test_an_unknown_index_is_refused(index):
     said = message(lambda: density.nearest(points(3), points(10), 1, index))
     assert said == f"index: {index!r} is unknown; choose from exact, ivf"

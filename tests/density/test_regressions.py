@@ -23,7 +23,7 @@ from palimpsest.density.kinds import (
 )
 from palimpsest.errors import UserError
 
-KEY = ["strings", "regression", "outcome", "predictor", "embedding", "term"]
+KEY = ["string_role", "regression", "outcome", "predictor", "embedding", "term"]
 NUMBERS = ["estimate", "std_error", "statistic", "model_p_value"]
 LINEAR = "paraphrases, linear"
 HELPFUL = World(exact=0.15, paraphrase=0.1)
@@ -195,7 +195,7 @@ def test_exchanges_stay_inside_strata():
 
 def null_of(leakage, outcome="perplexity"):
     """The model without terms of leaked strings and others, and the sorted rows."""
-    rows = regressions.in_units(leakage[leakage["strings"] != PLACEBO])
+    rows = regressions.in_units(leakage[leakage["string_role"] != PLACEBO])
     rows = rows.sort_values(regressions.ROW, ignore_index=True)
     values = rows[outcome].to_numpy(dtype=float)
     intercepts = regressions._intercepts(rows)
@@ -251,7 +251,7 @@ def test_the_table_is_of_its_kind(found, tmp_path):
     tables.write(tmp_path / "regressions.parquet", found, REGRESSIONS)
     assert len(tables.read(tmp_path / "regressions.parquet", REGRESSIONS)) == len(found)
     assert not found.duplicated(KEY).any()
-    assert set(found["strings"]) == {LEAKED, PLACEBO}
+    assert set(found["string_role"]) == {LEAKED, PLACEBO}
     intercepts = found["term"] == regressions.INTERCEPT
     of_accuracy = found["outcome"] == ACCURACY
     assert (found["p_kind"][~intercepts] == regressions.PERMUTATION).all()
@@ -273,21 +273,21 @@ def test_polynomials_are_those_of_r():
 def test_a_known_effect_is_found():
     """The fall of perplexity by a copy and by paraphrases, in a world without skew."""
     leakage = study()
-    is_leaked = leakage["strings"] == LEAKED
+    is_leaked = leakage["string_role"] == LEAKED
     chance = np.random.default_rng(0)
     level = leakage["string_id"].map(lambda name: int(name[4:], 16) / 20)
-    helps = 0.5 * leakage["exact"] + 0.2 * leakage["paraphrases"]
+    helps = 0.5 * leakage["n_copies"] + 0.2 * leakage["paraphrases"]
     perplexity = 5 + level - is_leaked * helps + 0.1 * chance.normal(size=len(leakage))
     table = regressions.regress(leakage.assign(perplexity=perplexity))
     at = {"regression": LEAK_CONDITION, "outcome": PERPLEXITY}
-    copy = only(table, strings=LEAKED, term="exact copy", **at)
+    copy = only(table, string_role=LEAKED, term="exact copy", **at)
     assert copy.estimate == pytest.approx(-0.5, abs=4 * copy.std_error)
     assert copy.std_error < 0.05
-    linear = only(table, strings=LEAKED, term=LINEAR, **at)
+    linear = only(table, string_role=LEAKED, term=LINEAR, **at)
     # A step of 0.2 per paraphrase is a slope of 0.2 times the length of (-1.5, -0.5, 0.5, 1.5)
     assert linear.estimate == pytest.approx(-0.2 * np.sqrt(5), abs=4 * linear.std_error)
     for bent in ("quadratic", "cubic"):
-        row = only(table, strings=LEAKED, term=f"paraphrases, {bent}", **at)
+        row = only(table, string_role=LEAKED, term=f"paraphrases, {bent}", **at)
         assert abs(row.estimate) < 4 * row.std_error
     assert max(copy.p_value, linear.p_value) == 1 / (1 + regressions.PERMUTATIONS)
     for row, effect in ((copy, -0.5), (linear, -0.2 * np.sqrt(5))):
@@ -298,7 +298,7 @@ def test_a_known_effect_is_found():
 def test_leaked_strings_and_placebos_have_one_unit(leakage):
     """Leaked copies spread the density of leaked strings, and its unit is not theirs alone."""
     rows = regressions.in_units(leakage)
-    by_role = rows.groupby("strings")["raw"].agg(["mean", "std"])
+    by_role = rows.groupby("string_role")["raw"].agg(["mean", "std"])
     assert rows["raw"].std(ddof=0) == pytest.approx(1)
     assert by_role.loc[LEAKED, "std"] > 1.2 * by_role.loc[PLACEBO, "std"]
     density = np.exp(leakage["log_density"])
@@ -312,8 +312,8 @@ def test_length_that_density_and_loss_follow_is_no_effect():
         rows = study(World(by_length=0.1, dense_by_length=1.0), draw)
         table = regressions.regress(rows)
         at = {"regression": ON_DENSITY, "predictor": "log", "term": "density"}
-        small.append(only(table, strings=PLACEBO, outcome=PERPLEXITY, **at).p_value < 0.05)
-        assert only(table, strings=PLACEBO, outcome=PERPLEXITY, **{**at, "term": "log length"})
+        small.append(only(table, string_role=PLACEBO, outcome=PERPLEXITY, **at).p_value < 0.05)
+        assert only(table, string_role=PLACEBO, outcome=PERPLEXITY, **{**at, "term": "log length"})
     assert sum(small) <= 1
 
 
@@ -321,15 +321,15 @@ def test_leaks_are_found_in_leaked_strings_alone(found):
     """And so is the density, which leaks raise. Placebos go through the same code."""
     for asked, term in ((LEAK_CONDITION, "exact copy"), (LEAK_CONDITION, LINEAR)):
         at = {"regression": asked, "term": term, "outcome": PERPLEXITY}
-        leaked, placebo = (only(found, strings=s, **at) for s in (LEAKED, PLACEBO))
+        leaked, placebo = (only(found, string_role=s, **at) for s in (LEAKED, PLACEBO))
         assert leaked.estimate < 0
         assert leaked.p_value < 0.01
         assert placebo.p_value > 0.05
     at = {"regression": ON_DENSITY, "term": "density", "predictor": "log"}
-    assert only(found, strings=LEAKED, outcome=PERPLEXITY, **at).estimate < 0
-    assert only(found, strings=LEAKED, outcome=PERPLEXITY, **at).p_value < 0.01
-    assert only(found, strings=LEAKED, outcome=ACCURACY, **at).estimate > 0
-    assert only(found, strings=PLACEBO, outcome=PERPLEXITY, **at).p_value > 0.05
+    assert only(found, string_role=LEAKED, outcome=PERPLEXITY, **at).estimate < 0
+    assert only(found, string_role=LEAKED, outcome=PERPLEXITY, **at).p_value < 0.01
+    assert only(found, string_role=LEAKED, outcome=ACCURACY, **at).estimate > 0
+    assert only(found, string_role=PLACEBO, outcome=PERPLEXITY, **at).p_value > 0.05
 
 
 def test_a_world_without_effects_has_few_small_p_values():
@@ -343,10 +343,10 @@ def test_a_world_without_effects_has_few_small_p_values():
 def test_a_leak_that_makes_all_answers_right_is_found():
     """No finite estimate is the most probable one, but exchanges decide."""
     leakage = study(World(odds=0.0))
-    is_helped = (leakage["strings"] == LEAKED) & (leakage["exact"] == 1)
+    is_helped = (leakage["string_role"] == LEAKED) & (leakage["n_copies"] == 1)
     table = regressions.regress(leakage.assign(answer_right=leakage["answer_right"] | is_helped))
     row = only(
-        table, strings=LEAKED, regression=LEAK_CONDITION, outcome=ACCURACY, term="exact copy"
+        table, string_role=LEAKED, regression=LEAK_CONDITION, outcome=ACCURACY, term="exact copy"
     )
     assert not row.converged
     assert np.isnan(row.estimate)
@@ -381,7 +381,9 @@ def test_an_outcome_or_a_term_that_does_not_vary_has_no_estimate(leakage):
 def test_one_seed_and_one_length_and_one_group_are_enough():
     """Then there are intercepts of strings and runs only."""
     leakage = study(seeds=1).assign(length=9, group="S -> A")
-    row = only(regressions.regress(leakage), strings=LEAKED, outcome=PERPLEXITY, term="exact copy")
+    row = only(
+        regressions.regress(leakage), string_role=LEAKED, outcome=PERPLEXITY, term="exact copy"
+    )
     assert row.converged
     assert row.estimate < 0
 
@@ -398,7 +400,7 @@ def test_a_string_of_two_seeds_has_an_intercept_of_its_own_in_each(leakage):
     [
         (lambda t: t.drop(columns="perplexity"), "no column 'perplexity'"),
         (lambda t: t.iloc[:0], "no rows"),
-        (lambda t: t[t["strings"] != PLACEBO], "no rows of strings that are 'placebo'"),
+        (lambda t: t[t["string_role"] != PLACEBO], "no rows of strings that are 'placebo'"),
         (lambda t: t.iloc[1:], "rows for embedding 'hidden'; every string needs one row in each"),
         (lambda t: pd.concat([t, t.iloc[:1]]), "every string needs one row in each of the 8 runs"),
         (lambda t: t.assign(length=[np.nan, *t["length"][1:]]), "has nan as 'length'"),
@@ -407,7 +409,7 @@ def test_a_string_of_two_seeds_has_an_intercept_of_its_own_in_each(leakage):
         (lambda t: t.assign(answer_right="yes"), "has yes as 'answer_right'"),
         (lambda t: t.assign(log_density=[np.nan, *t["log_density"][1:]]), "as 'log_density'"),
         (
-            lambda t: t.assign(strings=[PLACEBO, *t["strings"][1:]]),
+            lambda t: t.assign(string_role=[PLACEBO, *t["string_role"][1:]]),
             "has several values of 'strings'",
         ),
         (lambda t: t.assign(size=[1, *t["size"][1:]]), "several values of 'size': 1, 128"),

@@ -83,20 +83,20 @@ def memorised(frame, ever):
     """A share that rises with the epochs, or stays at 0."""
     share = (frame["epoch"] / EPOCHS[-1]).clip(0, 1) * ever
     return frame.assign(
-        fraction=share,
-        weighted=share**2,
-        fraction_distinct=share,
-        weighted_distinct=share**2,
-        fraction_unseen=share / 10,
-        weighted_unseen=share**2 / 10,
+        share_memorised=share,
+        mean_score=share**2,
+        share_memorised_distinct=share,
+        mean_score_distinct=share**2,
+        share_memorised_unseen=share / 10,
+        mean_score_unseen=share**2 / 10,
         below_distinct=share,
-        depth_distinct=share**2,
+        margin_distinct=share**2,
         below_unseen=share / 8,
-        depth_unseen=share**2 / 8,
+        margin_unseen=share**2 / 8,
         below_covered=share,
         below_unseen_covered=share / 8,
-        fraction_perfect=0.0,
-        weighted_perfect=0.0,
+        share_memorised_perfect=0.0,
+        mean_score_perfect=0.0,
         coverage=0.75,
         counterpart=None,
     )
@@ -140,7 +140,7 @@ def disagreement(models, seeds, ever):
         loss=frame["train_loss"],
         loss_without=frame["test_loss"].where(retrained),
         threshold=0.2,
-        score=memorised(frame, ever)["weighted"],
+        score=memorised(frame, ever)["mean_score"],
         start=6.0 if ever else np.nan,
         assumption_broken=np.nan,
     )
@@ -171,12 +171,12 @@ def exact(models, seeds, ever):
         string_id=frame["string"].map("{:012x}".format),
         count=frame["string"].map(lambda string: max(1, 9 - string)),
         log_prob=-4.0 - frame["string"],
-        exact=0.1 + 0.02 * frame["string"],
+        by_retraining=0.1 + 0.02 * frame["string"],
         approximate=0.2 + 0.01 * frame["string"] + 0.01 * frame["seed"],
         correlation=0.9 - 0.1 * frame["seed"],
     )
     is_start = frame["quantity"] == "start"
-    frame.loc[is_start, "exact"] = 2.0 * frame["string"] if ever else np.nan
+    frame.loc[is_start, "by_retraining"] = 2.0 * frame["string"] if ever else np.nan
     frame.loc[is_start, "approximate"] = 3.0 if ever else np.nan
     frame.loc[is_start & (frame["string"] > 5), "approximate"] = np.nan
     undefined = is_start if not ever else frame["measure"] == "nothing"
@@ -192,7 +192,7 @@ def tradeoff(models, seeds, ever):
 
 def frequency(models, seeds, ever):
     frame = memorised(losses(rows(models, seeds, measure=MEASURES, group=["top", "bottom"])), ever)
-    columns = ("below_matched", "depth_matched", "below_unseen_matched", "depth_unseen_matched")
+    columns = ("below_matched", "margin_matched", "below_unseen_matched", "margin_unseen_matched")
     return frame.assign(n_strings=5, loss=frame["train_loss"], **dict.fromkeys(columns, 0.5))
 
 
@@ -216,12 +216,12 @@ def training_size(models, seeds, ever):
     frame = frame[frame["epoch"] == OPTIMUM].drop(columns="size")
     frame = frame.merge(pd.DataFrame({"size": [16, 64, 256]}), how="cross")
     frame["test_loss"] += 4 / frame["size"]
-    repeated = frame["weighted"].where(frame["size"] > 16)
+    repeated = frame["mean_score"].where(frame["size"] > 16)
     return frame.assign(
         n_repeated=3,
-        weighted_repeated=repeated,
-        depth_repeated=repeated,
-        depth_repeated_unseen=repeated / 8,
+        mean_score_repeated=repeated,
+        margin_repeated=repeated,
+        margin_repeated_unseen=repeated / 8,
         threshold_shared=0.3,
     )
 

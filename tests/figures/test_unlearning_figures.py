@@ -398,7 +398,7 @@ def test_curves_are_means_over_the_repetitions():
     effects = table("unlearning_effects")
     panel = draw("unlearning_effects", effects).axes[1]
     method = effects[(effects["effect"] == "n") & (effects["method"] == "finetune")]
-    expected = method.groupby("value")["forgetting_quality"].mean()
+    expected = method.groupby("level")["forgetting_quality"].mean()
     curves = [line for line in panel.get_lines() if len(line.get_xdata()) == len(expected)]
     assert any(np.allclose(line.get_ydata(), expected) for line in curves)
     assert len(curves) == 8

@@ -29,7 +29,7 @@ def test_methods_are_sorted_by_the_gap_closed_between_the_two_ends():
     axes = draw("unlearning_gaps", gaps, summary).axes[0]
     rows = [label.get_text() for label in axes.get_yticklabels()]
     assert (rows[0], rows[-1]) == ("retrain (the ideal)", "none (the original)")
-    forget = summary[summary["strings"] == "forget"].groupby("method")["share"].mean()
+    forget = summary[summary["string_role"] == "forget"].groupby("method")["share"].mean()
     expected = forget.drop(["none", "retrain"]).sort_values(ascending=False)
     assert rows[1:-1] == list(expected.index)
     diamonds = [line.get_xdata()[0] for line in axes.get_lines() if line.get_marker() == "D"]
@@ -40,7 +40,7 @@ def test_methods_are_sorted_by_the_gap_closed_between_the_two_ends():
 def test_every_string_is_a_dot_or_counted_at_the_edge():
     gaps, summary = of_figure("unlearning_gaps", "three seeds")
     axes = draw("unlearning_gaps", gaps, summary).axes[0]
-    known = gaps[(gaps["strings"] == "forget") & gaps["share"].notna()]
+    known = gaps[(gaps["string_role"] == "forget") & gaps["share"].notna()]
     beyond = (known["share"] > HIGHEST) | (known["share"] < LOWEST)
     dots = sum(len(line.get_xdata()) for line in axes.get_lines() if line.get_marker() == ".")
     counted = [text.get_text() for text in axes.findobj(Annotation)]
@@ -192,8 +192,8 @@ def test_memorisation_has_the_shares_of_the_strings_asked():
     rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     bars = {(round(bar.get_y() + bar.get_height() / 2, 2), round(bar.get_height(), 2)):
             bar.get_width() for bar in figure.axes[0].patches}  # fmt: skip
-    asked = memorisation[memorisation["asked"] & (memorisation["measure"] == "recollection")]
-    means = asked.groupby(["strings", "method"])[["before", "after"]].mean()
+    asked = memorisation[memorisation["answerable"] & (memorisation["measure"] == "recollection")]
+    means = asked.groupby(["string_role", "method"])[["before", "after"]].mean()
     for method in made.NAMES[:6]:
         y = rows.index(method)
         assert bars[y, 0.62] == pytest.approx(means.loc[("forget", method), "before"])
@@ -205,7 +205,7 @@ def test_a_measure_without_strings_says_so():
     figure = draw("unlearning_memorisation")
     texts = [[text.get_text() for text in axes.texts] for axes in figure.axes]
     assert texts.count(["no string asked"]) == 1
-    none = table("unlearning_memorisation").assign(asked=False)
+    none = table("unlearning_memorisation").assign(answerable=False)
     assert said(draw("unlearning_memorisation", none)).count("no string asked") == 5
 
 

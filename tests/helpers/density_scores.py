@@ -30,11 +30,11 @@ def separation(
         {
             **STUDY,
             "seed": seed,
-            "exact": leak.exact,
+            "n_copies": leak.n_copies,
             "paraphrases": leak.paraphrases,
             "embedding": embedding,
             "estimator": kernel,
-            "setting": setting,
+            "bandwidth_or_k": setting,
             "auc": auc(seed, setting, *leak, embedding) if kernel == next(iter(kernels)) else 0.0,
             "placebo": placebo,
             "n_strings": 20,
@@ -63,8 +63,8 @@ def truth(values: dict[float, list[float]], strings=UNSEEN) -> pd.DataFrame:
             {"given_length": own},
             embedding=NGRAMS,
             estimator=GAUSSIAN,
-            setting=bandwidth,
-            strings=strings,
+            bandwidth_or_k=bandwidth,
+            string_role=strings,
             correlation=0.0,
             n_strings=40,
             variant="base",
@@ -79,7 +79,7 @@ def memorised(trained, unseen, measure="contextual") -> pd.DataFrame:
         by_seed(
             {"association": np.array(values) + shift},
             embedding=embedding,
-            strings=strings,
+            string_role=strings,
             bandwidth=bandwidth,
             variant="base",
             measure=measure,
@@ -87,8 +87,8 @@ def memorised(trained, unseen, measure="contextual") -> pd.DataFrame:
             kernel=GAUSSIAN,
             correlation=0.0,
             given_log_prob=0.0,
-            never=0.25 if strings == TRAINED else 0.75,
-            never_or_late=0.75,
+            share_never_memorised=0.25 if strings == TRAINED else 0.75,
+            share_censored=0.75,
             n_strings=24,
         )
         for strings, values in ((TRAINED, trained), (UNSEEN, unseen))
@@ -97,4 +97,4 @@ def memorised(trained, unseen, measure="contextual") -> pd.DataFrame:
     ]
     table = pd.concat(parts, ignore_index=True)
     lifted = np.where(table["embedding"] == HIDDEN, 0.9, table["association"])
-    return table.assign(association=0.4, comparable=lifted)[kinds.MEMORISED.names]
+    return table.assign(association=0.4, association_censored=lifted)[kinds.MEMORISED.names]

@@ -120,7 +120,7 @@ def _strings(chance, seed: int, n_leaked: int, n_never: int, lengths: int) -> pd
             "number": number,
             "group": [f"S -> A{which}" for which in number],
             "length": SHORTEST + chance.integers(lengths, size=n),
-            "strings": [LEAKED] * n_leaked + [PLACEBO] * n_leaked + [NEVER] * n_never,
+            "string_role": [LEAKED] * n_leaked + [PLACEBO] * n_leaked + [NEVER] * n_never,
             "dense": chance.normal(size=n),
         }
     )
@@ -128,7 +128,7 @@ def _strings(chance, seed: int, n_leaked: int, n_never: int, lengths: int) -> pd
 
 def _seed(chance, world: World, seed: int, strings: pd.DataFrame, embeddings, size: int):
     """The rows of a seed."""
-    n, is_leaked = len(strings), (strings["strings"] == LEAKED).to_numpy()
+    n, is_leaked = len(strings), (strings["string_role"] == LEAKED).to_numpy()
     slopes = world.slope * chance.normal(size=(n, 2))
     spread = world.residual * np.exp(world.uneven * chance.normal(size=n))
     shared = chance.normal()
@@ -136,13 +136,13 @@ def _seed(chance, world: World, seed: int, strings: pd.DataFrame, embeddings, si
     shifts = {name: 0.5 * (world.alike * shared + rest * chance.normal()) for name in embeddings}
     rows = []
     for leak in LEAK_CONDITIONS:
-        helps = world.exact * leak.exact + world.paraphrase * leak.paraphrases
+        helps = world.exact * leak.n_copies + world.paraphrase * leak.paraphrases
         log_loss = (
             strings["level"].to_numpy()
             + world.seed * shared
             + world.run * chance.normal()
             + (world.in_run * chance.normal(size=GROUPS))[strings["number"]]
-            + slopes @ [leak.exact - 0.5, (leak.paraphrases - 1.5) / 1.5]
+            + slopes @ [leak.n_copies - 0.5, (leak.paraphrases - 1.5) / 1.5]
             + spread * chance.normal(size=n)
             - helps * is_leaked
         )
@@ -154,9 +154,9 @@ def _seed(chance, world: World, seed: int, strings: pd.DataFrame, embeddings, si
             size=size,
             seed=seed,
             variant=leaked(leak),
-            exact=leak.exact,
+            n_copies=leak.n_copies,
             paraphrases=leak.paraphrases,
-            effective_epochs=25 * (leak.exact + leak.paraphrases) * is_leaked,
+            effective_epochs=25 * (leak.n_copies + leak.paraphrases) * is_leaked,
             loss=loss,
             perplexity=np.exp(loss),
             answer_right=chance.random(n) < 1 / (1 + np.exp(-log_odds)),
@@ -164,7 +164,7 @@ def _seed(chance, world: World, seed: int, strings: pd.DataFrame, embeddings, si
             bandwidth=BANDWIDTH,
         )
         for name in embeddings:
-            near = leak.exact + 0.3 * leak.paraphrases
+            near = leak.n_copies + 0.3 * leak.paraphrases
             natural = -6 + 1.2 * strings["dense"] + shifts[name] + 0.2 * chance.normal(size=n)
             log_density = np.log(np.exp(natural) + near * is_leaked / size)
             apart = np.sqrt(-2 * BANDWIDTH**2 * np.minimum(log_density, -0.01))

@@ -72,7 +72,7 @@ class World:
 
     markers: dict = field(default_factory=dict)
     shuffles: dict = field(default_factory=dict)
-    innocent: dict = field(default_factory=dict)
+    nuisance_control: dict = field(default_factory=dict)
     bend: float = 1.0
     late: float = 0.0
     noise: float = 1.0
@@ -142,7 +142,7 @@ def _of_model(chance, world: World, name, n_layers, seeds, shares, position) -> 
         of_layer = 0.2 * BASE[column] * layer * is_measure
         values = BASE[column] + of_layer + change + spread * of_run
         values += OF_LAYER * spread * _noise(chance, world, len(values)) * is_measure
-        values += (which == 0) * world.innocent.get(column, 0.0)
+        values += (which == 0) * world.nuisance_control.get(column, 0.0)
         values += LEVEL[column] * chance.normal(size=seeds)[seed]
         found[column] = values
     shares_of_strings = {
@@ -153,7 +153,7 @@ def _of_model(chance, world: World, name, n_layers, seeds, shares, position) -> 
     lost = (BASE["accuracy"] - found["accuracy"]).clip(0, 0.5)
     by_chance = GAP * _noise(chance, world, len(common))[run]
     gap = np.where(which == 0, lost * share + by_chance, np.nan)
-    exchanged = 0.001 * _noise(chance, world, len(common))[run]
+    permuted = 0.001 * _noise(chance, world, len(common))[run]
     return pd.DataFrame(
         {
             "model": name,
@@ -174,7 +174,7 @@ def _of_model(chance, world: World, name, n_layers, seeds, shares, position) -> 
             "n_pairs": 500,
             **found,
             **shares_of_strings,
-            "mutual_information_exchanged": exchanged,
+            "mutual_information_permuted": permuted,
             "memorised_unseen": 0.1,
             "contextual": shares_of_strings["memorised"],
             "contextual_unseen": 0.5,
@@ -219,7 +219,7 @@ def _members(table, draw: int, n: int, column: str, names: list[str]) -> pd.Data
         is_degenerate=False,
         first=number,
         second=number + 1,
-        exchanged=0.01 * chance.normal(size=len(rows)),
+        permuted=0.01 * chance.normal(size=len(rows)),
         **{column: rows[column] * (1 + 0.3 * skewed)},
     )[names]
 
@@ -251,7 +251,7 @@ def epochs(
             + jump * (variant == REPEATED) * (epoch >= start),
             "n_pairs": 5,
             "mutual_information": 0.1,
-            "mutual_information_exchanged": 0.001,
+            "mutual_information_permuted": 0.001,
             "train_loss": 1.0 if variant == REPEATED else np.nan,
             "test_loss": 1.2,
             "memorised_unseen": 0.1 if variant == REPEATED else np.nan,

@@ -66,7 +66,7 @@ def tests(quality, null, errors, noise):
 
 def summary(forget, placebo, noise):
     def make(chance):
-        sides = [crossed(forget, strings=["forget"]), crossed(placebo, strings=["placebo"])]
+        sides = [crossed(forget, string_role=["forget"]), crossed(placebo, string_role=["placebo"])]
         frame = pd.concat(sides, ignore_index=True)
         return frame.assign(share=noisy(frame, noise, chance))
 
@@ -77,7 +77,7 @@ def gaps(shares, uneven, noise):
     """`uneven` is the standard deviation of the true shares over strings, of all but `retrain`."""
 
     def make(chance):
-        frame = crossed(shares, strings=["forget"], string_id=range(STRINGS))
+        frame = crossed(shares, string_role=["forget"], string_id=range(STRINGS))
         own = uneven * chance.standard_normal(len(frame)) * (frame["method"] != "retrain")
         share = noisy(frame, noise, chance) + own
         width = 2 * noise * np.exp(0.1 * chance.standard_normal(len(frame)))
@@ -89,20 +89,20 @@ def gaps(shares, uneven, noise):
 def memorisation(after, placebo, noise):
     def make(chance):
         sides = [
-            crossed(values, strings=[kind], string_id=range(STRINGS))
+            crossed(values, string_role=[kind], string_id=range(STRINGS))
             for kind, values in (("forget", after), ("placebo", placebo))
         ]
         frame = pd.concat(sides, ignore_index=True)
         kept = {
             "measure": "counterfactual",
-            "asked": True,
-            "before": np.where(frame["strings"] == "forget", 0.9, 0.05),
+            "answerable": True,
+            "before": np.where(frame["string_role"] == "forget", 0.9, 0.05),
             "after": noisy(frame, noise, chance),
             "retrained": 0.05,
         }
         asked = frame.assign(**kept)
         other = frame.assign(**{**kept, "measure": "recollection", "after": -1.0})
-        return pd.concat([asked, other, asked.assign(asked=False, after=-1.0)])
+        return pd.concat([asked, other, asked.assign(answerable=False, after=-1.0)])
 
     return of_problems(make)
 
@@ -144,7 +144,7 @@ def effects(held_out, same, few, noise):
         for (effect, attacker, value), qualities in cases.items():
             frame = crossed(qualities, repetition=range(REPETITIONS))
             quality = noisy(frame, noise, chance).clip(0, 1)
-            named = {"effect": effect, "attacker": attacker, "value": value}
+            named = {"effect": effect, "attacker": attacker, "level": value}
             parts.append(frame.assign(forgetting_quality=quality, **named))
         return pd.concat(parts)
 

@@ -88,7 +88,7 @@ def test(keys, given, n_models):
         "null_lower": 0.08,
         "null_upper": 0.12,
         "p_value": given["p"],
-        "place": given["shares"],
+        "relative_quality": given["shares"],
         "excess_epsilon": 0.5,
         "n_told": given["bounded"],
         "n_bounded": given["bounded"],
@@ -105,7 +105,7 @@ def gaps(keys, given, n_models):
     return [
         {
             **keys,
-            "strings": kind,
+            "string_role": kind,
             "share": share,
             "lower": share - 0.1,
             "upper": share + 0.1,
@@ -136,15 +136,21 @@ def memorisation(keys, given):
                 "measure": measure,
                 "evidence": evidence,
                 "threshold": 0.3,
-                "asked": asked,
+                "answerable": asked,
             }
             recited = measure == "recollection"
             before = 0.06 if recited else 0.85 + 0.01 * keys["seed"]
             after = before + share * (0.06 - before)
             rows.append(
-                {**row, "strings": "forget", "before": before, "after": after, "retrained": 0.06}
+                {
+                    **row,
+                    "string_role": "forget",
+                    "before": before,
+                    "after": after,
+                    "retrained": 0.06,
+                }
             )
             if given["placebo"] is not None:
                 alike = {"before": 0.05, "after": 0.04, "retrained": 0.05}
-                rows.append({**row, "strings": "placebo", **alike})
+                rows.append({**row, "string_role": "placebo", **alike})
     return rows

@@ -108,7 +108,7 @@ def tests(models, n, seeds):
             null_lower=null - 0.024,
             null_upper=null + 0.025,
             p_value=np.where(told, 0.0025, 0.88),
-            place=(quality - 0.02) / (null - 0.02),
+            relative_quality=(quality - 0.02) / (null - 0.02),
             excess_epsilon=np.where(told, 1.4, 0.0),
             n_told=np.where(told, N_STRINGS, 0),
             n_bounded=np.where(told, 4, 0),
@@ -123,9 +123,9 @@ def tests(models, n, seeds):
 
 
 def gaps(models, n, seeds):
-    frame = crossed(models, made.methods(n), seeds, strings=["forget", "placebo"],
+    frame = crossed(models, made.methods(n), seeds, string_role=["forget", "placebo"],
                     string_id=STRINGS)  # fmt: skip
-    placebo = frame["strings"] == "placebo"
+    placebo = frame["string_role"] == "placebo"
     share = 1.6 * frame["strength"] + (frame["hard"] - 0.5) * 1.6 * frame["strength"]
     share = share.mask(frame["method"] == "none", 0.0) + noise(frame, 0.06)
     share = share.mask(frame["method"] == "finetune", 4 * frame["hard"])
@@ -148,10 +148,10 @@ def gaps(models, n, seeds):
 
 def gap_summary(models, n, seeds):
     found = gaps(models, n, seeds)
-    keys = ["model", "language", "size", "seed", "method", "strings"]
+    keys = ["model", "language", "size", "seed", "method", "string_role"]
     shares = found.groupby(keys, sort=False)["share"]
     frame = shares.agg(["mean", "std", "min", "median", "max", "count"]).reset_index()
-    placebo = frame["strings"] == "placebo"
+    placebo = frame["string_role"] == "placebo"
     share = frame["mean"].mask(placebo, 0.04 * frame["method"].map(len) % 0.3)
     error = (frame["std"] / 3).mask(placebo, 0.04)
     return of_kind(
@@ -172,9 +172,9 @@ def gap_summary(models, n, seeds):
 
 
 def memorisation(models, n, seeds):
-    frame = crossed(models, made.methods(n), seeds, strings=["forget", "placebo"],
+    frame = crossed(models, made.methods(n), seeds, string_role=["forget", "placebo"],
                     string_id=STRINGS, measure=made.MEASURES)  # fmt: skip
-    hard, placebo = frame["hard"], frame["strings"] == "placebo"
+    hard, placebo = frame["hard"], frame["string_role"] == "placebo"
     retrained = 0.15 * hard
     before = (0.6 + 0.4 * hard - 0.03 * frame["seed"]).mask(placebo, retrained)
     gone = frame["strength"] * (1 - frame["measure"].map(MEMORISED_AFTER)) / 0.9
@@ -184,7 +184,7 @@ def memorisation(models, n, seeds):
         frame.assign(
             evidence=frame["measure"].map(evidence).fillna("constant"),
             threshold=0.2,
-            asked=(frame["measure"] != UNASKED)
+            answerable=(frame["measure"] != UNASKED)
             & (~frame["measure"].str.startswith("recollection") | (hard > 0.5)),
             before=before,
             after=after.mask(frame["method"] == "retrain", retrained),
@@ -212,7 +212,7 @@ def stages(models, n, seeds):
     forget = forget.mask(frame["stage"] == "4-bit", forget - 0.15 * frame["strength"])
     return of_kind(
         frame.assign(
-            draw=0,
+            unlearning_replicate=0,
             forget_loss=forget,
             retain_loss=(0.4 + 0.1 * done).where(~again),
             unseen_loss=(1.2 + 0.1 * done**2 + 0.02 * frame["seed"]).where(~again),
@@ -231,7 +231,7 @@ def confidences(models, n, seeds, names=None):
             pd.DataFrame(
                 {
                     "model": model, "language": "L4", "size": 1024, "seed": seed, "method": name,
-                    "origin": np.arange(made.N_MODELS), "draw": 0,
+                    "origin": np.arange(made.N_MODELS), "unlearning_replicate": 0,
                     "string_id": f"{STRINGS[place][1:]}{seed}",
                     "confidence": chance.normal(1.5 - 2 * strength - 0.1 * place, 0.4,
                                                 made.N_MODELS),

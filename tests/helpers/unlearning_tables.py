@@ -117,8 +117,8 @@ def effects(models, n, repetitions=3):
     cases += [("pool", "same", float(value)) for value in (8, 16, 32)]
     cases += [("repetitions", "same", float(value)) for value in (2, 5, 10, 20)]
     frame = rows(models, methods(n), case=cases, repetition=range(repetitions))
-    frame["effect"], frame["attacker"], frame["value"] = zip(*frame.pop("case"), strict=True)
-    quality = 0.1 + 0.5 * frame["strength"] - 0.02 * np.log2(frame["value"])
+    frame["effect"], frame["attacker"], frame["level"] = zip(*frame.pop("case"), strict=True)
+    quality = 0.1 + 0.5 * frame["strength"] - 0.02 * np.log2(frame["level"])
     quality += 0.05 * (frame["attacker"] == "held-out") + noise(frame, 0.01)
     return of_kind(frame.assign(forgetting_quality=quality.clip(0, 1)), "unlearning_effects")
 
@@ -206,7 +206,7 @@ def tests(models, n):
             null_lower=0.08,
             null_upper=0.13,
             p_value=p_value,
-            place=frame["strength"],
+            relative_quality=frame["strength"],
             excess_epsilon=2 * (1 - frame["strength"]),
             n_told=(N_STRINGS * (1 - frame["strength"])).astype(int),
             n_bounded=(N_STRINGS * (1 - frame["strength"]) / 2).astype(int),
@@ -239,8 +239,8 @@ def string_tests(models, n):
 
 def gaps(models, n):
     strings = [f"{i:012x}" for i in range(N_STRINGS)]
-    frame = rows(models, methods(n), strings=("forget", "placebo"), string_id=strings)
-    forgotten = frame["strings"] == "forget"
+    frame = rows(models, methods(n), string_role=("forget", "placebo"), string_id=strings)
+    forgotten = frame["string_role"] == "forget"
     share = frame["strength"].where(forgotten, 0.1 * frame["strength"]) + noise(frame, 0.15)
     return of_kind(
         frame.assign(
@@ -256,8 +256,8 @@ def gaps(models, n):
 
 
 def gap_summary(models, n):
-    frame = rows(models, methods(n), strings=("forget", "placebo", "retained"))
-    share = frame["strength"].where(frame["strings"] == "forget", 0.1 * frame["strength"])
+    frame = rows(models, methods(n), string_role=("forget", "placebo", "retained"))
+    share = frame["strength"].where(frame["string_role"] == "forget", 0.1 * frame["strength"])
     return of_kind(
         frame.assign(
             share=share,

@@ -10,7 +10,7 @@ import pandas as pd
 from palimpsest import tables
 from palimpsest.sections import KINDS
 from palimpsest.unlearning.evaluate.samples import read_problem, setups_of
-from palimpsest.unlearning.run.setups import n_originals, n_retrained, wanted
+from palimpsest.unlearning.run.setups import n_originals, n_retrained, unlearned_models
 
 KEYS = {"model": "m", "language": "L", "size": 100, "seed": 0}
 EPOCHS = np.array([0, 5, 10])
@@ -104,7 +104,7 @@ def unlearned(folder, method, keys, loss, steps=4, seconds=2.0, relearn=3.0, lim
             **KEYS,
             "method": method,
             "origin": np.repeat(origins, len(SPLITS)),
-            "draw": np.repeat(draws, len(SPLITS)),
+            "unlearning_replicate": np.repeat(draws, len(SPLITS)),
             **predictions(loss),
             **token_scores(loss),
         }
@@ -114,7 +114,7 @@ def unlearned(folder, method, keys, loss, steps=4, seconds=2.0, relearn=3.0, lim
             **KEYS,
             "method": method,
             "origin": origins,
-            "draw": draws,
+            "unlearning_replicate": draws,
             "steps": steps,
             "seconds": seconds,
             "distance_to_original": 1.0 + origins,
@@ -141,10 +141,10 @@ class World:
     manifests: list
     unlearned: list
     models: list
-    innocent: list | tuple = ()
+    nuisance_control: list | tuple = ()
 
     def problem(self):
-        files = self.originals, self.retrained, self.dataset, self.setups, self.innocent
+        files = self.originals, self.retrained, self.dataset, self.setups, self.nuisance_control
         return read_problem(*files)
 
     def methods(self, problem, with_tokens=False):
@@ -175,7 +175,7 @@ def world(
             path = folder / "runs" / f"{variant}-{draws[0]}-{draws[-1]}" / "trace.parquet"
             loss = losses(chance, len(draws), low)
             files[variant].append(trace(path, variant, draws, loss))
-    keys = wanted(setups)
+    keys = unlearned_models(setups)
     written = []
     for method in methods:
         loss = losses(chance, len(keys), TRAINED & ~(FORGET & (method == "good")))

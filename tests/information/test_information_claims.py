@@ -19,7 +19,7 @@ from palimpsest.number_format import number
 from palimpsest.statistics import chance_of_equal_orders, student, student_p_value
 from palimpsest.tables import write
 
-SILENT = replace(worlds.EXPECTED, noise=0.0, innocent={"entropy": -0.05})
+SILENT = replace(worlds.EXPECTED, noise=0.0, nuisance_control={"entropy": -0.05})
 REVERSED = replace(
     worlds.EXPECTED, markers=worlds.EXPECTED.shuffles, shuffles=worlds.EXPECTED.markers
 )
@@ -55,13 +55,13 @@ def test_changes_are_the_known_ones(intervention, change):
     table = worlds.information(SILENT, 0, seeds=3)
     found = claims.changed(table, intervention, "entropy")
     np.testing.assert_allclose(found.values, [change] * 3, atol=1e-12)
-    assert "random markers against none: −0.05 (−0.05 to −0.05)" in found.marks
+    assert "random markers against none: −0.05 (−0.05 to −0.05)" in found.remarks
     late = claims.later(table, intervention, "entropy")
     np.testing.assert_allclose(late.mean(axis=1), [1.5 * change] * 3, atol=1e-12)
     both = claims.changed_late(table, intervention, "entropy")
     np.testing.assert_allclose(both.values, [1.5 * 0.4] * 3, atol=1e-12)
-    assert both.marks[0].startswith(f"last layer: {number(1.75 * change)} ")
-    beyond = claims.beyond_innocent(table, intervention, "entropy")
+    assert both.remarks[0].startswith(f"last layer: {number(1.75 * change)} ")
+    beyond = claims.beyond_nuisance_control(table, intervention, "entropy")
     np.testing.assert_allclose(beyond.values, [0.35] * 3, atol=1e-12)
 
 
@@ -156,12 +156,12 @@ def test_a_switch_orders_no_models():
         claims.correlated(switch, MARKERS, "entropy", ("accuracy",), 0.5),
     ):
         assert found.values == ()
-        assert found.marks[0].startswith("3 of 3 series of models")
+        assert found.remarks[0].startswith("3 of 3 series of models")
     # Seeds whose accuracies have levels still count.
     mixed = switch.assign(accuracy=switch["accuracy"].where(table["seed"] > 0, table["accuracy"]))
     found = claims.ordered(mixed, MARKERS, "entropy")
     assert found.values == (claims.ordered(table, MARKERS, "entropy").values[0],)
-    assert found.marks[0].startswith("2 of 3 series of models")
+    assert found.remarks[0].startswith("2 of 3 series of models")
 
 
 @pytest.mark.parametrize("change", [0.2, -0.2])
@@ -179,13 +179,13 @@ def test_norms_may_rise_or_fall_with_what_is_learned_by_heart(change):
 
 def test_the_gap_of_both_kinds_of_strings_is_that_of_the_highest_alpha():
     table = worlds.information(SILENT, 0, seeds=2)
-    found = claims.led_astray(table)
+    found = claims.shortcut_reliance(table)
     rows = table[(table["share"] == 1) & (table["layer"] == 0) & (table["intervention"] == MARKERS)]
     assert found.values == pytest.approx(rows["accuracy_agrees"] - rows["accuracy_disagrees"])
-    assert found.marks[0].startswith("alpha 0: ")
-    without = claims.led_astray(table[table["share"] > 0])
+    assert found.remarks[0].startswith("alpha 0: ")
+    without = claims.shortcut_reliance(table[table["share"] > 0])
     assert without.values == pytest.approx(found.values)
-    assert without.marks == ()
+    assert without.remarks == ()
 
 
 def test_sizes_are_compared_without_their_signs():
@@ -245,10 +245,12 @@ def test_one_layer_has_no_last_and_first():
 
 def test_constant_neurons_are_in_the_note():
     table = worlds.information(worlds.EXPECTED, 1)
-    assert not any("constant" in mark for mark in claims.changed(table, MARKERS, "entropy").marks)
+    assert not any(
+        "constant" in remark for remark in claims.changed(table, MARKERS, "entropy").remarks
+    )
     some = table.assign(n_degenerate=np.where(table["share"] == 1, 64, 32))
-    (mark,) = [m for m in claims.changed(some, MARKERS, "entropy").marks if "constant" in m]
-    assert "25\N{NO-BREAK SPACE}% at alpha 0, 50\N{NO-BREAK SPACE}% at 1" in mark
+    (remark,) = [m for m in claims.changed(some, MARKERS, "entropy").remarks if "constant" in m]
+    assert "25\N{NO-BREAK SPACE}% at alpha 0, 50\N{NO-BREAK SPACE}% at 1" in remark
 
 
 # Verdicts
@@ -312,7 +314,7 @@ def test_the_contextual_share_needs_stand_ins_for_nearly_all_strings(expected):
     some = expected.assign(coverage=np.where(expected["share"].between(0.1, 0.9), 0.6, 1.0))
     found = claims.knows(some, SHUFFLES, "entropy", "contextual")
     assert found.values == ()
-    assert found.marks[0].startswith("36 of 60 runs do not count")
+    assert found.remarks[0].startswith("36 of 60 runs do not count")
     half = expected.assign(coverage=np.where(expected["share"] == 0.5, 0.6, 1.0))
     found = claims.knows(half, SHUFFLES, "entropy", "contextual")
     rest = claims.knows(expected[expected["share"] != 0.5], SHUFFLES, "entropy", "contextual")
@@ -337,7 +339,7 @@ def test_one_value_of_the_share_has_no_verdict():
     models = {"opt-125m-twin": 1, "opt-1.3b-twin": 2}
     table = worlds.information(worlds.EXPECTED, 1, seeds=1, models=models, shares=(0.0, 1.0))
     table = table[(table["intervention"] == MARKERS) | (table["share"] == 1)]
-    none = table.assign(mutual_information=np.nan, mutual_information_exchanged=np.nan, n_pairs=0)
+    none = table.assign(mutual_information=np.nan, mutual_information_permuted=np.nan, n_pairs=0)
     for own in (table, none):
         assert set(judged(own)["verdict"]) == {CANNOT_TELL}
 
@@ -351,7 +353,7 @@ def test_another_site_is_not_in_the_claims():
         found = judge_all(CLAIMS, {EPOCHS.name: epochs}).set_index("claim")
         assert (found["n_seeds"] == 0).all()
     both = pd.concat([table, elsewhere.assign(entropy=0.0, accuracy=0.0)])
-    for statistic in (claims.changed, claims.ordered, claims.beyond_innocent):
+    for statistic in (claims.changed, claims.ordered, claims.beyond_nuisance_control):
         assert statistic(both, MARKERS, "entropy") == statistic(table, MARKERS, "entropy")
 
 

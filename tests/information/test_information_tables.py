@@ -208,4 +208,4 @@ def test_exchanged_strings_have_no_mutual_information():
     values = np.concatenate([one, one + 0.01 * chance.normal(size=one.shape), one**3], axis=1)
     found = pairs_of(values, k=3, most="all")
     assert (found["mutual_information"] > 2).all()
-    assert (found["exchanged"].abs() < 0.15).all()
+    assert (found["permuted"].abs() < 0.15).all()

@@ -31,7 +31,7 @@ def without_excess(more):
         noise = more + 0.01 * chance.standard_normal(len(frame))
         for trained, unseen in (
             ("below_distinct", "below_unseen"),
-            ("depth_distinct", "depth_unseen"),
+            ("margin_distinct", "margin_unseen"),
             ("below_covered", "below_unseen_covered"),
         ):
             if trained in frame:
@@ -50,7 +50,7 @@ def test_what_holds_of_strings_never_trained_on_is_no_memorisation():
 
 def test_without_strings_never_trained_on_the_excess_is_open():
     studies = planted("paper")[0]
-    unseen = ("below_unseen", "depth_unseen", "below_unseen_covered")
+    unseen = ("below_unseen", "margin_unseen", "below_unseen_covered")
     none = {name: frame.assign(**dict.fromkeys(unseen, np.nan)) for name, frame in studies.items()}
     frame = claims(none)
     for claim in IN_EXCESS:
@@ -191,9 +191,9 @@ def test_what_unseen_strings_show_as_well_is_no_memorisation():
     for frame in (frequency, sizes, models):
         for trained, unseen in (
             ("below_matched", "below_unseen_matched"),
-            ("depth_matched", "depth_unseen_matched"),
-            ("depth_distinct", "depth_unseen"),
-            ("depth_repeated", "depth_repeated_unseen"),
+            ("margin_matched", "margin_unseen_matched"),
+            ("margin_distinct", "margin_unseen"),
+            ("margin_repeated", "margin_repeated_unseen"),
         ):
             if trained in frame:
                 frame[unseen] = frame[trained] + 0.01 * chance.standard_normal(len(frame))

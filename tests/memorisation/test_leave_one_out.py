@@ -391,8 +391,8 @@ def test_the_placebo_tells_what_retraining_alone_changes():
              enumerate(runs)]  # fmt: skip
     found = rows_of(measured(base, strings, worse)["leave_one_out"], "contextual", "retraining")
     assert (found["placebo_below_at_optimum"] == 1).all()
-    np.testing.assert_allclose(found["placebo_depth_at_optimum"], 0.2)
-    np.testing.assert_allclose(found["depth_at_optimum"], equal["depth_at_optimum"])
+    np.testing.assert_allclose(found["placebo_margin_at_optimum"], 0.2)
+    np.testing.assert_allclose(found["margin_at_optimum"], equal["margin_at_optimum"])
     cheap = rows_of(measured(base, strings, worse)["leave_one_out"], "bayes", "language")
     assert cheap["placebo_below_at_optimum"].isna().all()
 

@@ -230,7 +230,7 @@ def test_rows_of_the_mean_over_seeds_are_not_a_seed():
 
 def test_models_are_averaged_within_a_seed():
     study = planted("paper")[0]["frequency"]
-    other = study.assign(model="other " + study["model"], fraction_distinct=0.0)
+    other = study.assign(model="other " + study["model"], share_memorised_distinct=0.0)
     rows = claims({"frequency": pd.concat([study, other])}).set_index("claim")
     alone = claims({"frequency": study}).set_index("claim")
     name = "By recollection, frequent strings are memorised more than infrequent ones."

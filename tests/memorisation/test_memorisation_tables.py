@@ -60,21 +60,21 @@ def test_scores_by_hand(made):
 
 def test_dataset_counts_copies_and_distinct_strings(made):
     expected = {
-        "fraction": (0, 0, 0.75, 1),
-        "weighted": (0, 0, 0.6, 0.65),
-        "fraction_distinct": (0, 0, 0.5, 1),
-        "weighted_distinct": (0, 0, 0.4, 0.5),
-        "fraction_unseen": (0, 0, 0, 0),
+        "share_memorised": (0, 0, 0.75, 1),
+        "mean_score": (0, 0, 0.6, 0.65),
+        "share_memorised_distinct": (0, 0, 0.5, 1),
+        "mean_score_distinct": (0, 0, 0.4, 0.5),
+        "share_memorised_unseen": (0, 0, 0, 0),
         "band_first": (4, 4, 4, 4),
         "band_last": (6, 6, 6, 6),
         "assumption_broken": (0.25, 0.25, 0.25, 0.25),
     }
     for column, values in expected.items():
         np.testing.assert_allclose(
-            curve(made["dataset"], "contextual", column), values, err_msg=column
+            curve(made["training_set"], "contextual", column), values, err_msg=column
         )
-    assert np.isnan(curve(made["dataset"], "recollection", "assumption_broken")).all()
-    np.testing.assert_array_equal(curve(made["dataset"], "recollection", "band_last"), [4] * 4)
+    assert np.isnan(curve(made["training_set"], "recollection", "assumption_broken")).all()
+    np.testing.assert_array_equal(curve(made["training_set"], "recollection", "band_last"), [4] * 4)
 
 
 def test_false_alarms_by_hand():
@@ -84,7 +84,7 @@ def test_false_alarms_by_hand():
     loss of c plus 0.1.
     """
     loss = {**LOSS, "a": (2.0, 1.0, 1.0, 1.0), "d": (2.0, 1.0, 0.4, 0.25)}
-    table = memorisation_tables([trace(loss=loss)], [dataset()], *RULE, np.inf)["dataset"]
+    table = memorisation_tables([trace(loss=loss)], [dataset()], *RULE, np.inf)["training_set"]
     expected = {
         # d is below (2.1, 0.6, 0.6, 1) from epoch 4 on, c below (1.9, 0.9, 0.3, 0.15) at epoch 2.
         "counterfactual": ((0, 0, 0.5, 0.5), (0, 0, 1 / 6, 0.75 / 2)),
@@ -97,12 +97,12 @@ def test_false_alarms_by_hand():
     }
     assert set(table["measure"]) >= set(expected)
     for measure, (fraction, weighted) in expected.items():
-        np.testing.assert_allclose(curve(table, measure, "fraction_unseen"), fraction)
-        np.testing.assert_allclose(curve(table, measure, "weighted_unseen"), weighted)
+        np.testing.assert_allclose(curve(table, measure, "share_memorised_unseen"), fraction)
+        np.testing.assert_allclose(curve(table, measure, "mean_score_unseen"), weighted)
     # Before epoch 2 d is below, and at epoch 2 c, but neither stays there: it is not memorised.
     below = curve(table, "counterfactual", "below_unseen")
     np.testing.assert_allclose(below, (0.5, 0.5, 0.5, 0.5))
-    depth = curve(table, "counterfactual", "depth_unseen")
+    depth = curve(table, "counterfactual", "margin_unseen")
     np.testing.assert_allclose(depth, (0.1 / 2.1 / 2, 0.4 / 0.9 / 2, 1 / 6, 0.75 / 2))
     np.testing.assert_allclose(curve(table, "bayes", "below_unseen"), (0, 0, 0, 0.5))
 
@@ -125,7 +125,7 @@ def test_measures_are_compared_on_the_strings_with_stand_ins():
         n_correct=0 * curves.astype(int),
         rank_sum=n_tokens + 0 * curves.astype(int),
     )
-    table = memorisation_tables([made], [dataset(strings=strings)], *RULE)["dataset"]
+    table = memorisation_tables([made], [dataset(strings=strings)], *RULE)["training_set"]
     np.testing.assert_allclose(curve(table, "recollection", "below_distinct"), [0, 0.5, 1, 1])
     np.testing.assert_allclose(curve(table, "recollection", "below_covered"), [0, 0, 1, 1])
     # c and e stand in for each other; d, which is recollected, has no stand-in.
@@ -140,12 +140,12 @@ def test_one_unseen_string_has_no_other_to_stand_in(tmp_path):
     made = memorisation_tables(
         [trace()], [dataset(strings=STRINGS[STRINGS["string_id"] != "d"])], *RULE
     )
-    table = made["dataset"]
+    table = made["training_set"]
     for measure in ("counterfactual", "contextual"):
-        assert np.isnan(curve(table, measure, "fraction_unseen")).all()
-        assert np.isnan(curve(table, measure, "weighted_unseen")).all()
-    np.testing.assert_array_equal(curve(table, "bayes", "fraction_unseen"), [0] * 4)
-    tables.write(tmp_path / "dataset.parquet", table, KINDS["dataset"])
+        assert np.isnan(curve(table, measure, "share_memorised_unseen")).all()
+        assert np.isnan(curve(table, measure, "mean_score_unseen")).all()
+    np.testing.assert_array_equal(curve(table, "bayes", "share_memorised_unseen"), [0] * 4)
+    tables.write(tmp_path / "training_set.parquet", table, KINDS["training_set"])
     tables.write(tmp_path / "averages.parquet", made["averages"], KINDS["averages"])
 
 
@@ -163,10 +163,12 @@ def test_a_string_without_stand_ins_is_left_out_and_counted(tmp_path):
             4,
         ]
         # Three copies of a, one of b: the shares are about a alone.
-        np.testing.assert_array_equal(curve(made["dataset"], measure, "coverage"), [0.75] * 4)
-        for column in ("fraction", "fraction_distinct"):
-            np.testing.assert_array_equal(curve(made["dataset"], measure, column), [0, 0, 1, 1])
-    np.testing.assert_array_equal(curve(made["dataset"], "bayes", "coverage"), [1] * 4)
+        np.testing.assert_array_equal(curve(made["training_set"], measure, "coverage"), [0.75] * 4)
+        for column in ("share_memorised", "share_memorised_distinct"):
+            np.testing.assert_array_equal(
+                curve(made["training_set"], measure, column), [0, 0, 1, 1]
+            )
+    np.testing.assert_array_equal(curve(made["training_set"], "bayes", "coverage"), [1] * 4)
     frame = STUDIES["frequency"].table(
         starts=made["starts"], scores=made["scores"], learning=made["learning"], share=0.5
     )
@@ -174,23 +176,25 @@ def test_a_string_without_stand_ins_is_left_out_and_counted(tmp_path):
     assert groups["bayes"].to_dict() == {"bottom": 4, "top": 4}
     contextual = frame[frame["measure"] == "contextual"].groupby("group")
     assert contextual["n_strings"].first().to_dict() == {"bottom": 0, "top": 1}
-    assert contextual["fraction_distinct"].count().to_dict() == {"bottom": 0, "top": 4}
+    assert contextual["share_memorised_distinct"].count().to_dict() == {"bottom": 0, "top": 4}
     # Neither has stand-ins that have stand-ins of their own.
     assert contextual["coverage"].max().to_dict() == {"bottom": 0, "top": 0}
     assert frame["below_matched"].isna().all()
     wide = memorisation_tables([trace()], [dataset(strings=strings)], *RULE, 0.7)
-    np.testing.assert_array_equal(curve(wide["dataset"], "contextual", "coverage"), [1] * 4)
+    np.testing.assert_array_equal(curve(wide["training_set"], "contextual", "coverage"), [1] * 4)
 
 
 def test_a_perfect_learner_is_a_placebo():
     """Only recollection calls it memorising: the best loss of a, 0.15, is below its threshold."""
     strings = STRINGS.assign(optimal_loss=[0.15, 0.3, 0.15, 0.3, 0.15])
-    table = memorisation_tables([trace()], [dataset(strings=strings)], *RULE)["dataset"]
+    table = memorisation_tables([trace()], [dataset(strings=strings)], *RULE)["training_set"]
     for measure in ("counterfactual", "contextual", "bayes"):
-        np.testing.assert_array_equal(curve(table, measure, "fraction_perfect"), [0] * 4)
-        np.testing.assert_array_equal(curve(table, measure, "weighted_perfect"), [0] * 4)
-    np.testing.assert_array_equal(curve(table, "recollection", "fraction_perfect"), [0.75] * 4)
-    assert np.isnan(curve(table, "recollection_accuracy", "fraction_perfect")).all()
+        np.testing.assert_array_equal(curve(table, measure, "share_memorised_perfect"), [0] * 4)
+        np.testing.assert_array_equal(curve(table, measure, "mean_score_perfect"), [0] * 4)
+    np.testing.assert_array_equal(
+        curve(table, "recollection", "share_memorised_perfect"), [0.75] * 4
+    )
+    assert np.isnan(curve(table, "recollection_accuracy", "share_memorised_perfect")).all()
 
 
 def planted_run(trained_gain):
@@ -220,37 +224,37 @@ def planted_run(trained_gain):
         n_correct=np.zeros(curves.shape, int),
         rank_sum=np.full(curves.shape, 10),
     )
-    return memorisation_tables([made], [dataset(strings=strings)], *RULE)["dataset"]
+    return memorisation_tables([made], [dataset(strings=strings)], *RULE)["training_set"]
 
 
 @pytest.mark.parametrize("measure", ["counterfactual", "contextual", "bayes", "recollection"])
 def test_without_memorisation_the_excess_over_the_false_alarms_is_about_zero(measure):
     table = planted_run(trained_gain=0)
     fraction, unseen = (
-        curve(table, measure, f"fraction_{of}")[-1] for of in ("distinct", "unseen")
+        curve(table, measure, f"share_memorised_{of}")[-1] for of in ("distinct", "unseen")
     )
     assert fraction == pytest.approx(unseen, abs=0.1)
     if measure != "recollection":
         assert unseen > 0.3
         # Where there is memorisation, it is seen above the false alarms.
         gained = planted_run(trained_gain=0.3)
-        assert curve(gained, measure, "fraction_distinct")[-1] > 0.9
-        assert curve(gained, measure, "fraction_unseen")[-1] == unseen
+        assert curve(gained, measure, "share_memorised_distinct")[-1] > 0.9
+        assert curve(gained, measure, "share_memorised_unseen")[-1] == unseen
 
 
 def test_false_alarms_are_averaged_and_studied(made):
     averages = made["averages"]
-    chosen = averages[averages["quantity"].isin(["fraction_unseen", "weighted_unseen"])]
-    assert set(chosen["measure"]) == set(made["dataset"]["measure"])
+    chosen = averages[averages["quantity"].isin(["share_memorised_unseen", "mean_score_unseen"])]
+    assert set(chosen["measure"]) == set(made["training_set"]["measure"])
     assert set(chosen["n_seeds"]) == {2}
     for study, needs in (
-        ("tradeoff", ("dataset", "learning")),
-        ("deduplication", ("dataset", "learning")),
+        ("tradeoff", ("training_set", "learning")),
+        ("deduplication", ("training_set", "learning")),
     ):
         frame = STUDIES[study].table(**{kind: made[kind] for kind in needs})
         np.testing.assert_array_equal(
             curve(frame, "counterfactual", "below_unseen"),
-            curve(made["dataset"], "counterfactual", "below_unseen"),
+            curve(made["training_set"], "counterfactual", "below_unseen"),
         )
 
 
@@ -278,7 +282,9 @@ def test_first_crossing_lets_the_score_return_to_zero():
     loss = {**LOSS, "a": (2.0, 0.1, 0.6, 0.1)}
     made = memorisation_tables([trace(loss=loss)], [dataset()], "first_crossing", 0.2, 0.95)
     assert curve(made["starts"], "contextual", "start")[0] == 2
-    np.testing.assert_allclose(curve(made["dataset"], "contextual", "fraction"), [0, 0.75, 0, 1])
+    np.testing.assert_allclose(
+        curve(made["training_set"], "contextual", "share_memorised"), [0, 0.75, 0, 1]
+    )
 
 
 def test_runs_that_do_not_fit_are_refused():

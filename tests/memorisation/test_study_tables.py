@@ -33,7 +33,7 @@ def test_training_strings_are_compared_with_their_stand_ins():
     np.testing.assert_allclose(curve(starts, "contextual", "threshold_at_optimum"), [0.5, 0.25])
     np.testing.assert_array_equal(curve(starts, "contextual", "below_at_optimum"), [0, 0])
     np.testing.assert_array_equal(curve(starts, "contextual", "below_unseen"), [0, 1])
-    np.testing.assert_allclose(curve(starts, "contextual", "depth_unseen"), [0, 1 / 3])
+    np.testing.assert_allclose(curve(starts, "contextual", "margin_unseen"), [0, 1 / 3])
     np.testing.assert_array_equal(curve(starts, "recollection", "below_unseen"), [0, 0])
     frame = STUDIES["frequency"].table(
         starts=starts, scores=made["scores"], learning=made["learning"]
@@ -50,13 +50,13 @@ def with_variant(frame, name):
 def test_studies_are_of_their_kind(made, tmp_path):
     models = pd.DataFrame({"model": ["m"], "family": ["F"], "parameters": [1000]})
     needs = {
-        "tradeoff": ("dataset", "learning"),
+        "tradeoff": ("training_set", "learning"),
         "frequency": ("starts", "scores", "learning"),
-        "deduplication": ("dataset", "learning"),
-        "training_size": ("starts", "dataset", "learning"),
-        "model_size": ("dataset", "learning"),
+        "deduplication": ("training_set", "learning"),
+        "training_size": ("starts", "training_set", "learning"),
+        "model_size": ("training_set", "learning"),
     }
-    n = made["dataset"]["measure"].nunique()
+    n = made["training_set"]["measure"].nunique()
     rows = {
         "tradeoff": 2 * n * 4,
         "frequency": 2 * n * 2 * 4,
@@ -96,7 +96,7 @@ def test_adapters_are_compared_at_equal_test_loss():
     adapter = frames("adapter", [2.0, 1.4, 0.8, 0.75], [0.0, 0.0, 0.1, 0.3])
     dataset, learning = (pd.concat(both) for both in zip(full, adapter, strict=True))
     table = STUDIES["adapters"].table
-    (row,) = table(dataset=dataset, learning=learning, reference="full").to_dict("records")
+    (row,) = table(training_set=dataset, learning=learning, reference="full").to_dict("records")
     assert (row["model"], row["reference"]) == ("adapter", "full")
     assert row["equal_test_loss"] == 0.75
     assert (row["epoch"], row["below_distinct"]) == (3, 0.3)
@@ -105,10 +105,10 @@ def test_adapters_are_compared_at_equal_test_loss():
     assert row["reference_below_distinct"] == pytest.approx(0.5)
     assert row["reference_train_loss_distinct"] == pytest.approx(1.5)
     assert row["train_loss_distinct"] == pytest.approx(1.7)
-    swapped = table(dataset=dataset, learning=learning, reference="adapter").iloc[0]
+    swapped = table(training_set=dataset, learning=learning, reference="adapter").iloc[0]
     assert swapped["below_distinct"] == row["reference_below_distinct"]
     alone = dataset[dataset["model"] == "full"]
-    assert table(dataset=alone, learning=learning, reference="full").empty
+    assert table(training_set=alone, learning=learning, reference="full").empty
 
 
 def test_frequency_by_hand(made):
@@ -116,7 +116,7 @@ def test_frequency_by_hand(made):
     contextual = frame[(frame["measure"] == "contextual") & (frame["seed"] == 0)]
     top, bottom = (contextual[contextual["group"] == group] for group in ("top", "bottom"))
     np.testing.assert_allclose(top["loss"], LOSS["a"])
-    np.testing.assert_allclose(bottom["weighted_distinct"], [0, 0, 0, 0.2])
+    np.testing.assert_allclose(bottom["mean_score_distinct"], [0, 0, 0, 0.2])
     assert set(frame["n_strings"]) == {1}
     with pytest.raises(UserError, match=r"at most 0\.5"):
         STUDIES["frequency"].table(
@@ -174,13 +174,13 @@ def test_the_most_frequent_strings_are_more_frequent_than_the_least(count, share
 
 def test_training_size_by_hand(made):
     frame = STUDIES["training_size"].table(
-        **{k: made[k] for k in ("starts", "dataset", "learning")}
+        **{k: made[k] for k in ("starts", "training_set", "learning")}
     )
     row = frame[(frame["measure"] == "contextual") & (frame["seed"] == 0)].iloc[0]
     assert row["optimal_epoch"] == 4
     assert row["n_repeated"] == 1
     np.testing.assert_allclose(
-        row[["test_loss", "fraction", "weighted", "weighted_repeated"]].astype(float),
+        row[["test_loss", "share_memorised", "mean_score", "mean_score_repeated"]].astype(float),
         [0.42, 0.75, 0.6, 0.8],
     )
     # Of one size, all strings with stand-ins are shared.
@@ -214,15 +214,15 @@ def test_training_size_without_repeated_strings():
     once = STRINGS.assign(count=[1, 1, 0, 0, 0])
     made = memorisation_tables([trace()], [dataset(strings=once)], *RULE)
     frame = STUDIES["training_size"].table(
-        **{k: made[k] for k in ("starts", "dataset", "learning")}
+        **{k: made[k] for k in ("starts", "training_set", "learning")}
     )
     assert set(frame["n_repeated"]) == {0}
-    assert frame["weighted_repeated"].isna().all()
+    assert frame["mean_score_repeated"].isna().all()
 
 
 @pytest.mark.parametrize("study", ["deduplication", "tradeoff"])
 def test_bands_by_hand(made, study):
-    frame = STUDIES[study].table(dataset=made["dataset"], learning=made["learning"])
+    frame = STUDIES[study].table(training_set=made["training_set"], learning=made["learning"])
     contextual = frame[frame["measure"] == "contextual"]
     np.testing.assert_allclose(contextual["start_p10"], 4.2)
     np.testing.assert_allclose(contextual["start_p90"], 5.8)
@@ -230,18 +230,19 @@ def test_bands_by_hand(made, study):
     bayes = frame[frame["measure"] == "bayes"]
     np.testing.assert_allclose(bayes["start_p10"], 4.3)
     np.testing.assert_allclose(bayes["start_p90"], 6.7)
-    dataset = made["dataset"].groupby("measure")["never_starts"].first()
+    dataset = made["training_set"].groupby("measure")["never_starts"].first()
     assert dataset[["contextual", "bayes"]].tolist() == [0, 0.5]
 
 
 def test_tables_of_different_runs_make_no_study(made):
     with pytest.raises(UserError, match="not of the same runs"):
         STUDIES["tradeoff"].table(
-            dataset=made["dataset"], learning=made["learning"][made["learning"]["seed"] == 0]
+            training_set=made["training_set"],
+            learning=made["learning"][made["learning"]["seed"] == 0],
         )
     with pytest.raises(UserError, match="model 'm' has no family"):
         beside_sizes(
-            dataset=made["dataset"],
+            training_set=made["training_set"],
             learning=made["learning"],
             models=pd.DataFrame({"model": ["n"], "family": ["F"], "parameters": [1]}),
         )

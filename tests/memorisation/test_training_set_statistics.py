@@ -27,15 +27,19 @@ def test_the_change_per_doubling_is_a_slope_over_the_logarithm_of_the_size():
 
 def test_the_pooled_association_ranks_all_models_together():
     """In each model, a lower test loss goes with less memorisation; over both, with more."""
-    frame = sizes(test_loss=[0.9, 0.8, 0.7, 0.3, 0.2, 0.1], weighted=[0.3, 0.2, 0.1, 0.6, 0.5, 0.4])
-    (pooled,) = sets.pooled_with_test_loss(frame, "contextual", "weighted")
+    frame = sizes(
+        test_loss=[0.9, 0.8, 0.7, 0.3, 0.2, 0.1], mean_score=[0.3, 0.2, 0.1, 0.6, 0.5, 0.4]
+    )
+    (pooled,) = sets.pooled_with_test_loss(frame, "contextual", "mean_score")
     # 6 of the 15 pairs are concordant, the 9 pairs of two models are not.
     assert pooled == pytest.approx((6 - 9) / 15)
-    (alone,) = sets.pooled_with_test_loss(frame[:3], "contextual", "weighted")
+    (alone,) = sets.pooled_with_test_loss(frame[:3], "contextual", "mean_score")
     assert alone == 1
     # Of the unseen strings, the same share is called memorised: nothing is left to rank.
-    frame = frame.assign(weighted_unseen=frame["weighted"])
-    (left,) = sets.pooled_with_test_loss(frame, "contextual", "weighted", minus="weighted_unseen")
+    frame = frame.assign(mean_score_unseen=frame["mean_score"])
+    (left,) = sets.pooled_with_test_loss(
+        frame, "contextual", "mean_score", minus="mean_score_unseen"
+    )
     assert left == 0
 
 
@@ -50,10 +54,10 @@ def test_models_are_ranked_within_families_at_optimal_learning():
             "epoch": [1, 2] * 3,
             "optimal_epoch": 2,
             "test_loss": [0.1, 0.5, 0.1, 0.3, 0.1, 0.2],
-            "weighted": [0.0, 0.4, 0.9, 0.2, 0.0, 0.9],
+            "mean_score": [0.0, 0.4, 0.9, 0.2, 0.0, 0.9],
         }
     )
-    found = sets.with_test_loss(frame, "contextual", "weighted")
+    found = sets.with_test_loss(frame, "contextual", "mean_score")
     assert found.index.names == ["family", "size", "seed"]
     np.testing.assert_array_equal(found, [1, np.nan])
 
@@ -109,8 +113,8 @@ def test_the_contradiction_is_of_recollection_as_it_is_with_the_contextual_exces
 
 
 def test_the_change_per_doubling_may_be_that_of_an_excess():
-    frame = sizes(depth=[0.8, 0.6, 0.5] * 2, unseen=[0.3, 0.3, 0.3, 0.7, 0.5, 0.4])
-    found = sets.per_doubling(frame, "depth", "contextual", minus="unseen")
+    frame = sizes(margin=[0.8, 0.6, 0.5] * 2, unseen=[0.3, 0.3, 0.3, 0.7, 0.5, 0.4])
+    found = sets.per_doubling(frame, "margin", "contextual", minus="unseen")
     np.testing.assert_allclose(found, [-0.1, 0.0], atol=1e-12)
 
 

@@ -171,7 +171,7 @@ def test_an_incomplete_factorial_has_no_contrasts():
 def test_known_effects_are_found():
     """Without noise: by retraining and, because strings are alike, from one run."""
     table = worlds.table(noise=0.0)
-    rows = table[(table["outcome"] == "log_likelihood") & (table["strings"] == "trained")]
+    rows = table[(table["outcome"] == "log_likelihood") & (table["string_role"] == "trained")]
     end = at_the_end(rows)
     keys = zip(end["copies"], end["position"], end["size"], strict=True)
     known = [worlds.effect(*key) for key in keys]
@@ -188,7 +188,7 @@ def test_known_effects_are_found():
 
 def test_contrasts_of_a_known_world():
     effects = dilution_effects(worlds.table(noise=0.0))
-    rows = effects[effects["outcome"] == "log_likelihood"].set_index(["strings", "effect"])
+    rows = effects[effects["outcome"] == "log_likelihood"].set_index(["string_role", "effect"])
     for contrast, value in {**dict.fromkeys(BY_HAND, 0.0), **worlds.CONTRASTS}.items():
         found = rows[rows["contrast"] == contrast]["estimate"]
         if contrast != "mean":
@@ -209,7 +209,7 @@ def many() -> pd.DataFrame:
 @pytest.mark.parametrize("effect", ["specific", "difference"])
 def test_placebos_are_significant_as_often_as_they_should_be(many, effect):
     """Intervals over five seeds exclude 0 in about 5 % of 160 cases: 1 to 16 of them."""
-    found = contrasts(many[many["strings"] == "placebo"], effect)
+    found = contrasts(many[many["string_role"] == "placebo"], effect)
     studies = [student(found.iloc[n : n + 5][name]) for n in range(0, 100, 5) for name in found]
     wrong = np.mean([study.lower > 0 or study.upper < 0 for study in studies])
     assert 0.005 < wrong < 0.105
@@ -218,7 +218,7 @@ def test_placebos_are_significant_as_often_as_they_should_be(many, effect):
 @pytest.mark.parametrize("effect", ["specific", "difference"])
 def test_intervals_hold_the_known_contrasts(many, effect):
     """In about 95 % of the studies of five seeds."""
-    found = contrasts(many[many["strings"] == "trained"], effect)
+    found = contrasts(many[many["string_role"] == "trained"], effect)
     known = {**dict.fromkeys(found, 0.0), **worlds.CONTRASTS, "mean": worlds.LEVEL}
     held = [
         study.lower < known[name] < study.upper
@@ -242,7 +242,7 @@ def test_placebos_keep_their_arms_at_every_size():
     places = [[name.partition("-")[2] for own in arms[s, 80] for name in own] for s in (0, 1)]
     assert places[0] != places[1]
     table = at_the_end(worlds.table(noise=0.0))
-    placebos = table[table["strings"] == "placebo"]
+    placebos = table[table["string_role"] == "placebo"]
     assert (placebos["n_strings"] == worlds.DESIGN.validation // 2 // 4).all()
     assert placebos["learning_rate"].isna().all()
 

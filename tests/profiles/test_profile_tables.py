@@ -74,7 +74,7 @@ def test_pooled_estimates_are_means_over_the_seeds(world):
         pooled_table = world[f"pooled_{name}"]
         keys = ["model", "outcome", "since"] if name == "persistence" else None
         keys = keys or ["model", "outcome", "estimator", "cohort", "time"]
-        keys = ["strings", *keys]  # placebos, too
+        keys = ["string_role", *keys]  # placebos, too
         mean, of_all = (t.groupby(keys)["estimate"].mean() for t in (world[name], pooled_table))
         pd.testing.assert_series_equal(mean, of_all, atol=1e-9)
         assert (pooled_table["n_seeds"] == 3).all()

@@ -149,13 +149,13 @@ TRADEOFF = pd.DataFrame(
             "measure": measure,
             "epoch": epoch,
             "optimal_epoch": 4,
-            "fraction_unseen": np.nan
+            "share_memorised_unseen": np.nan
             if measure == "contextual"
             else 0.1 * (seed + i) * (epoch == 4),
             "below_unseen": np.nan if measure == "contextual" else 0.5,
             "below_distinct": 0.625,
-            "fraction_distinct": 0.75,
-            "fraction_perfect": 0.0,
+            "share_memorised_distinct": 0.75,
+            "share_memorised_perfect": 0.0,
             "coverage": 0.875,
         }
         for i, model in enumerate(("m", "n"))

@@ -13,10 +13,9 @@ from helpers.unlearning_problems import ends, method
 from palimpsest import tables
 from palimpsest.sections import KINDS, SECTIONS
 from palimpsest.statistics import Interval
-from palimpsest.unlearning import opening
+from palimpsest.unlearning import opening_sentences
 from palimpsest.unlearning import report as unlearning
-from palimpsest.unlearning.evaluate import residual_memorisation as remaining
-from palimpsest.unlearning.evaluate import verdicts
+from palimpsest.unlearning.evaluate import residual_memorisation, verdicts
 
 TITLE = "What it can be made to forget"
 SEVERAL = {
@@ -133,7 +132,7 @@ def test_with_many_methods_those_named_as_told_are_rarely_wrong():
             SimpleNamespace(name=str(i), p_values=np.array([0.0025, p, 0.0025]))
             for i, p in enumerate(third)
         ]
-        wrong.append(bool(opening.told_in_every(tested)))
+        wrong.append(bool(opening_sentences.told_in_every(tested)))
     assert 0 < np.mean(wrong) <= 0.06
 
 
@@ -236,7 +235,7 @@ def test_what_remains_stands_beside_retraining_and_placebos():
     ],
 )
 def test_an_excess_is_only_claimed_with_an_interval(excess, words):
-    assert words in opening.about_excess(excess).replace("\u00a0", " ")
+    assert words in opening_sentences.about_excess(excess).replace("\u00a0", " ")
 
 
 # What cannot be said
@@ -274,12 +273,12 @@ def test_without_placebos_forgetting_is_not_claimed():
     found = findings(given)
     assert "There are no placebos, so forgetting cannot be told from general damage." in said(found)
     assert "cannot tell from general damage" in rows_of(found)["npo"]["words"]
-    assert {row["strings"] for row in found["groups"][0]["memorised"]} == {"forget"}
+    assert {row["string_role"] for row in found["groups"][0]["memorised"]} == {"forget"}
 
 
 def test_few_models_cannot_tell_anything():
-    assert not opening.can_tell(4)
-    assert opening.can_tell(5)
+    assert not opening_sentences.can_tell(4)
+    assert opening_sentences.can_tell(5)
     found = findings(n_models=4)
     assert "with 4 models of each kind, the smallest possible p-value is 0.0286" in said(found)
     assert "told from retraining" not in said(found)
@@ -305,7 +304,7 @@ def test_tables_may_be_missing():
     found = findings(**absent)
     assert found["groups"][0]["memorised"] == []
     row = rows_of(found)["npo"]
-    assert (row["told"], row["joint"], row["place"], row["closed"]) == ("–",) * 4
+    assert (row["told"], row["joint"], row["relative_quality"], row["closed"]) == ("–",) * 4
     assert row["quality"] != "–"
 
 
@@ -335,21 +334,21 @@ def test_words_agree_with_rounded_numbers():
     row = rows_of(findings({"own": method([0.9, 0.95, 0.88])}))["own"]
     assert row["closed"] == "91\u00a0% [82, 100]"
     assert row["words"] == "forgets; the interval reaches retraining"
-    assert opening.in_percent(Interval(-0.001, -0.004, 0.2)) == "0\u00a0% [0, 20]"
-    assert "may be none" in opening.about_excess(Interval(0.1, 0.004, 0.2))
+    assert opening_sentences.in_percent(Interval(-0.001, -0.004, 0.2)) == "0\u00a0% [0, 20]"
+    assert "may be none" in opening_sentences.about_excess(Interval(0.1, 0.004, 0.2))
 
 
 def test_retraining_should_close_the_whole_gap():
-    assert opening.about_goal(Interval(np.nan, np.nan, np.nan)) == ""
-    assert "it does not" in opening.about_goal(Interval(0.8, 0.7, 0.9))
-    assert "is right" in opening.about_goal(Interval(0.8, np.nan, np.nan))
+    assert opening_sentences.about_goal(Interval(np.nan, np.nan, np.nan)) == ""
+    assert "it does not" in opening_sentences.about_goal(Interval(0.8, 0.7, 0.9))
+    assert "is right" in opening_sentences.about_goal(Interval(0.8, np.nan, np.nan))
 
 
 def test_rows_have_the_numbers_of_the_tables():
     row = rows_of(findings())["scrub"]
     assert row["told"] == "2 of 3 (0.005)"
     assert row["joint"] == "13 of 192"
-    assert row["place"] == "0.450 [0.326, 0.574]"
+    assert row["relative_quality"] == "0.450 [0.326, 0.574]"
     assert row["final_probability"].startswith("0.056 [")
     assert row["kept"] == {"retain": "100\u00a0% [100, 100]", "test": "100\u00a0% [100, 100]"}
     assert row["steps"] == "10\u00a0%"
@@ -357,7 +356,7 @@ def test_rows_have_the_numbers_of_the_tables():
 
 def test_a_measure_only_counts_strings_that_it_is_asked_of():
     (group,) = findings()["groups"]
-    rows = {(row["measure"], row["strings"]): row for row in group["memorised"]}
+    rows = {(row["measure"], row["string_role"]): row for row in group["memorised"]}
     assert rows["recollection", "forget"]["asked"] == "15 of 30"
     assert rows["contextual memorisation", "forget"]["asked"] == "0 of 30"
     assert rows["contextual memorisation", "forget"]["after"] == "–"
@@ -369,9 +368,9 @@ def test_a_measure_only_counts_strings_that_it_is_asked_of():
 def test_a_measure_that_finds_no_more_than_in_retrained_models_has_no_answer():
     (group,) = findings()["groups"]
     assert group["nothing"] == ["recollection"]
-    assert remaining.shows_more(Interval(0.2, 0.1, 0.3))
-    assert not remaining.shows_more(Interval(0.2, -0.1, 0.5))
-    assert not remaining.shows_more(Interval(0.004, np.nan, np.nan))
+    assert residual_memorisation.shows_more(Interval(0.2, 0.1, 0.3))
+    assert not residual_memorisation.shows_more(Interval(0.2, -0.1, 0.5))
+    assert not residual_memorisation.shows_more(Interval(0.004, np.nan, np.nan))
 
 
 def test_the_interval_of_a_difference_is_that_of_independent_sides():
@@ -403,8 +402,8 @@ def test_a_p_value_is_only_called_the_smallest_where_it_is():
 
 def test_intervals_are_cut_where_no_value_can_be():
     table = made.tables({**ends(), **SEVERAL})["unlearning_memorisation"]
-    wide = changed(table, (table["seed"] == 0) & (table["strings"] == "forget"), after=0.9)
-    shares = remaining.of_method(wide, "counterfactual", "forget", "npo")
+    wide = changed(table, (table["seed"] == 0) & (table["string_role"] == "forget"), after=0.9)
+    shares = residual_memorisation.of_method(wide, "counterfactual", "forget", "npo")
     assert shares["after"].lower == 0
 
 

@@ -87,9 +87,9 @@ class House:
         phases = {"none": [], METHOD: read_methods(METHODS)[METHOD].written}
         models = {
             "origins": [0],
-            "draws": [0],
+            "unlearning_replicates": [0],
             "ends": {"none": [0], "retrain": []},
-            "behind": 1,
+            "holdout_offset": 1,
         }
         afterwards = {
             "cutoff": 0.2,

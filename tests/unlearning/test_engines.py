@@ -112,7 +112,12 @@ class House:
         """Apply a method and the end `none` in one job, to one original model."""
         phases = {"none": [], "kookmin": read_methods(METHODS)["kookmin"].written}
         ends = {"none": [0], "retrain": []}
-        models = {"origins": [0, 0], "draws": [0, 1], "ends": ends, "behind": 1}
+        models = {
+            "origins": [0, 0],
+            "unlearning_replicates": [0, 1],
+            "ends": ends,
+            "holdout_offset": 1,
+        }
         afterwards = {
             "cutoff": 0.2,
             "curve": {"models": 1, "points": 2},
@@ -243,16 +248,18 @@ def test_a_full_model_unlearns(house):
     assert models["relearn_limit"].dropna().tolist() == [2]
     strings = tables.read(house.dataset, KINDS["strings"]).set_index("string_id")
     forgotten = strings.index[strings["split"] == "forget"]
-    for draw in (0, 1):
-        of_draw = unlearned[unlearned["draw"] == draw]
+    for replicate in (0, 1):
+        of_replicate = unlearned[unlearned["unlearning_replicate"] == replicate]
         before, after = (
             frame.loc[frame["string_id"].isin(forgotten), "nll"].sum()
-            for frame in (untouched, of_draw)
+            for frame in (untouched, of_replicate)
         )
         assert after > before
     # The first model is unlearned a second time to be followed, and ends where it did before.
     curve = stages[stages["stage"] == "unlearning"]
-    first = unlearned[unlearned["draw"] == 0].set_index("string_id").loc[strings.index]
+    first = (
+        unlearned[unlearned["unlearning_replicate"] == 0].set_index("string_id").loc[strings.index]
+    )
     copies = strings["count"].where(strings["split"] == "forget", 0)
     ended = (first["nll"] * copies).sum() / (first["n_tokens"] * copies).sum()
     np.testing.assert_allclose(curve["forget_loss"].iloc[-1], ended, rtol=1e-5)
@@ -264,7 +271,7 @@ def test_two_processes_unlearn_as_one_does(house):
     """The optimiser shared out between them, each with the same batches and random numbers."""
     ours, models, stages = house.unlearned("shared")
     alone, models_alone, stages_alone = house.unlearned("alone")
-    keys = ["origin", "draw", "string_id", "n_tokens"]
+    keys = ["origin", "unlearning_replicate", "string_id", "n_tokens"]
     assert ours[keys].equals(alone[keys])
     assert (np.abs(ours["nll"] - alone["nll"]) / ours["n_tokens"]).max() < 1e-4
     assert models["steps"].tolist() == models_alone["steps"].tolist()

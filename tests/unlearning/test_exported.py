@@ -46,7 +46,7 @@ def export_it(trained, folder, method, **start):
 
 def test_the_folder_has_the_model_of_the_tables(trained, tmp_path):
     """The same random numbers give the same model, also alone instead of beside others."""
-    models = {"origins": [0, 1], "draws": [0, 0], "behind": 0}
+    models = {"origins": [0, 1], "unlearning_replicates": [0, 0], "holdout_offset": 0}
     values = {
         "phases": {METHOD.name: METHOD.written},
         "models": models,

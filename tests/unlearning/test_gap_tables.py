@@ -22,7 +22,7 @@ def test_controls_have_the_gaps_of_their_forget_strings(tmp_path, control):
     """Their rise is divided by them; which are clear does not depend on the controls' losses."""
     made = world(tmp_path, ["reuse-n-n"], n=4, repetitions=1)
     problem = made.problem()
-    found = found_in(made)["unlearning_gaps"].set_index(["method", "strings"])
+    found = found_in(made)["unlearning_gaps"].set_index(["method", "string_role"])
     stock = problem.stock
     sides = problem.originals.of(stock.origins), problem.retrained.of(stock.retrained)
     before, retrained = (side.loss[:, FORGET] for side in sides)

@@ -14,8 +14,8 @@ from palimpsest.errors import UserError
 from palimpsest.requests import TRACE, WEIGHTS
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.methods import Method
-from palimpsest.unlearning.run.jobs import Forgetter, UnlearningJobs, jobs_of, models_by_method
-from palimpsest.unlearning.run.parts import Part
+from palimpsest.unlearning.run.jobs import UnlearningJobs, UnlearningRun, jobs_of, models_by_method
+from palimpsest.unlearning.run.method_models import Part
 from palimpsest.unlearning.run.setups import SETUPS
 from palimpsest.unlearning.section import SECTION
 
@@ -72,9 +72,9 @@ def usual():
     return jobs()
 
 
-def forgetter(model=TWIN):
+def unlearning_run(model=TWIN):
     """A model that is to forget."""
-    return Forgetter(model, "L1", 80, 5, "forgetting")
+    return UnlearningRun(model, "L1", 80, 5, "forgetting")
 
 
 # The bootstrap's pool has at least the n models of a repetition.
@@ -149,10 +149,10 @@ def test_every_member_of_a_repetition_is_made(asked):
     runs = asked.runs("scrub")
     assert runs == sorted(set(runs))
     reference = asked.n_trained("retain") // 2
-    for origins, draws, retrained in members(asked):
-        assert set(zip(origins.tolist(), draws.tolist(), strict=True)) <= set(runs)
+    for origins, unlearning_replicates, retrained in members(asked):
+        assert set(zip(origins.tolist(), unlearning_replicates.tolist(), strict=True)) <= set(runs)
         assert {(int(origin), 0) for origin in origins} <= set(asked.runs("none"))
-        assert {(int(draw), 0) for draw in retrained} <= set(asked.runs("retrain"))
+        assert {(int(replicate), 0) for replicate in retrained} <= set(asked.runs("retrain"))
         assert origins.max() < asked.n_trained("original")
         assert retrained.max() < reference
     assert asked.runs("npo") == runs
@@ -164,9 +164,9 @@ def of_methods(asked, part):
 
 
 def of_method(asked, method, model=TWIN):
-    """The origins, draws and starts of a method's models in all jobs, one after another."""
+    """The origins, replicates and starts of a method's models in all jobs, one after another."""
     found = [of_methods(asked, part)[method] for part in asked.jobs(model)]
-    keys = ("origins", "draws", "starts")
+    keys = ("origins", "unlearning_replicates", "starts")
     return {key: [one for of in found for one in getattr(of, key)] for key in keys}
 
 
@@ -176,13 +176,13 @@ def test_the_ideal_shares_no_model_with_the_reference(asked):
     """The ideal has as many models of its own; all are trained, and each is used once."""
     ideal = of_method(asked, "retrain")
     starts, half = ideal["starts"], asked.n_trained("retain") // 2
-    reference = {int(draw) for m in members(asked) for draw in m.retrained}
+    reference = {int(replicate) for m in members(asked) for replicate in m.retrained}
     assert not reference & set(starts)
     assert len(set(starts)) == len(starts) == half
     assert max(starts) == asked.n_trained("retain") - 1
-    assert [draw - origin for draw, origin in zip(starts, ideal["origins"], strict=True)] == (
-        [half] * half
-    )
+    assert [
+        replicate - origin for replicate, origin in zip(starts, ideal["origins"], strict=True)
+    ] == ([half] * half)
 
 
 # Jobs
@@ -195,14 +195,14 @@ def test_the_jobs_hold_every_run_of_a_method_once(asked, method):
     runs = asked.runs(method)
     check_parts(asked.jobs(TWIN), 0, len(asked.runs("scrub")), asked.block["runs_per_job"])
     found = of_method(asked, method)
-    assert list(zip(found["origins"], found["draws"], strict=True)) == runs
+    assert list(zip(found["origins"], found["unlearning_replicates"], strict=True)) == runs
 
 
 @UNHURRIED
 @given(some_jobs)
 def test_a_file_is_awaited_only_of_a_job_that_has_models(asked):
     """Every other file of the job is an empty table, which no evaluation reads."""
-    one = forgetter()
+    one = unlearning_run()
     files = asked.unlearned(one, kinds.UNLEARNED.path)
     assert [*dict.fromkeys(Path(path).parent.parent.name for path in files)] == asked.methods
     for method in METHODS:
@@ -215,12 +215,14 @@ def test_a_file_is_awaited_only_of_a_job_that_has_models(asked):
 
 @UNHURRIED
 @given(some_jobs)
-def test_the_jobs_of_a_training_hold_every_draw_once(asked):
+def test_the_jobs_of_a_training_hold_every_replicate_once(asked):
     """The ideal's are in jobs of their own, so that no method waits for them."""
     most = asked.block["runs_per_job"]
-    check_parts(asked.training_jobs(forgetter(), "original"), 0, asked.n_trained("original"), most)
+    check_parts(
+        asked.training_jobs(unlearning_run(), "original"), 0, asked.n_trained("original"), most
+    )
     half = asked.n_trained("retain") // 2
-    retain = asked.training_jobs(forgetter(), "retain")
+    retain = asked.training_jobs(unlearning_run(), "retain")
     check_parts([part for part in retain if part[0] < half], 0, half, most)
     check_parts([part for part in retain if part[0] >= half], half, half, most)
     assert retain == sorted(retain)
@@ -232,10 +234,10 @@ def test_replicates_are_found_in_their_jobs(asked, variant, model, data):
     """All jobs that have any of them, and no others; replicates beyond the last are in no job."""
     replicate = st.integers(0, asked.n_trained(variant) + 3)
     wanted = data.draw(st.lists(replicate, min_size=1, max_size=8))
-    given = asked.training_jobs(forgetter(model), variant)
+    given = asked.training_jobs(unlearning_run(model), variant)
     expected = [job for job in given if set(places([job])) & set(wanted)]
     found = asked.trained_among(
-        forgetter(model), variant, "{model} {variant} {first} {last}", wanted
+        unlearning_run(model), variant, "{model} {variant} {first} {last}", wanted
     )
     assert found == [f"{model} {variant} {first} {last}" for first, last in expected]
 
@@ -244,7 +246,7 @@ def test_replicates_are_found_in_their_jobs(asked, variant, model, data):
 @given(some_jobs)
 def test_every_job_starts_from_models_that_are_trained(asked):
     """Each model from its own original, the ideal from the ideal's; the weights hold them all."""
-    one = forgetter()
+    one = unlearning_run()
     trained = {v: set(places(asked.training_jobs(one, v))) for v in VARIANTS}
     for part in asked.jobs(TWIN):
         needed = set(asked.weights(one, *part))
@@ -270,7 +272,9 @@ def test_a_full_model_has_a_job_of_its_own(asked):
     assert asked.runs_per_job(TWIN) == asked.block["runs_per_job"]
     for variant in VARIANTS:
         each = range(asked.n_trained(variant))
-        assert asked.training_jobs(forgetter(FULL), variant) == [(draw, draw) for draw in each]
+        assert asked.training_jobs(unlearning_run(FULL), variant) == [
+            (replicate, replicate) for replicate in each
+        ]
     each = range(len(asked.runs("scrub")))
     assert asked.jobs(FULL) == [(place, place) for place in each]
 
@@ -328,7 +332,7 @@ def replicates_of(asked, one, variant):
 def test_every_forgetter_has_three_kinds_of_models():
     """Original and retrained ones are asked for, and unlearned ones are made of them."""
     asked = usual()
-    keys = [(f.model, f.language, f.size, f.seed) for f in asked.forgetters]
+    keys = [(f.model, f.language, f.size, f.seed) for f in asked.unlearning_runs]
     assert keys == [
         (model, language, 80, seed)
         for model in (TWIN, FULL)
@@ -336,7 +340,7 @@ def test_every_forgetter_has_three_kinds_of_models():
         for seed in (5, 6)
     ]
     requests = list(asked.requests())
-    for one in asked.forgetters:
+    for one in asked.unlearning_runs:
         for variant, n in {"original": 4, "retain": 8}.items():
             found = replicates_of(asked, one, variant)
             assert all(runs in requests for runs in found)
@@ -361,26 +365,26 @@ def test_what_is_asked_for_is_trained_in_its_own_way_and_kept_whole():
 
 def test_innocent_models_are_asked_for_with_a_recipe_of_their_own():
     """As many as the reference has, with numbers of their own: their dataset is that of retain."""
-    one, asked = forgetter(), jobs(innocent_recipe="small")
-    (runs,) = asked.innocent(one)
+    one, asked = unlearning_run(), jobs(innocent_recipe="small")
+    (runs,) = asked.nuisance_control(one)
     assert runs in list(asked.requests())
     assert (runs.recipe, runs.variant) == ("small", "retain")
     retained = [number for of in asked.replicates(one, "retain") for number in of.replicates]
     assert [*retained, *runs.replicates] == list(range(12))
-    assert len(asked.innocent_trained(one, paths.REPLICATES_TRACE)) == 1
+    assert len(asked.nuisance_control_trained(one, paths.REPLICATES_TRACE)) == 1
 
 
 def test_without_innocent_models_nothing_more_is_trained():
     asked = jobs(innocent_recipe=None)
     assert list(asked.requests()) == list(usual().requests())
-    assert asked.innocent_trained(forgetter(), paths.REPLICATES_TRACE) == []
+    assert asked.nuisance_control_trained(unlearning_run(), paths.REPLICATES_TRACE) == []
 
 
 @settings(UNHURRIED, max_examples=15)
 @given(some_jobs)
 def test_every_job_has_a_manifest_of_its_own(asked):
     """Each folder's name says which models it holds; together, they hold all models."""
-    for one in asked.forgetters:
+    for one in asked.unlearning_runs:
         of_variants = {
             variant: (
                 asked.trained(one, variant, paths.REPLICATES_MANIFEST),
@@ -412,7 +416,7 @@ def test_the_tables_of_an_evaluation_are_of_every_forgetter():
     assert len(names) == 8 * len(set(names))
     assert {"epsilons", "scores", "metrics", "memorisation"} <= set(names)
     assert "tuning" not in names
-    assert kinds.METRICS.path.format(**vars(forgetter())) in usual().tables()
+    assert kinds.METRICS.path.format(**vars(unlearning_run())) in usual().tables()
 
 
 def test_the_section_delivers_the_models_and_their_tables():
@@ -420,7 +424,7 @@ def test_the_section_delivers_the_models_and_their_tables():
     delivered = list(SECTION.outputs(settings_with(BLOCK)))
     assert len(set(delivered)) == len(delivered)
     asked = usual()
-    for one in asked.forgetters:
+    for one in asked.unlearning_runs:
         for name in ("unlearned.parquet", "models.parquet", "stages.parquet", "manifest.json"):
             files = asked.unlearned(one, f"{kinds.UNLEARNED_FOLDER}/{name}")
             assert set(files) <= set(delivered)
@@ -438,10 +442,10 @@ def test_the_jobs_of_some_settings_are_worked_out_once():
 
 def test_the_first_models_of_every_method_have_folders():
     """One folder per original model, however often it is unlearned; none by default."""
-    assert usual().model_folders(forgetter()) == []
+    assert usual().model_folders(unlearning_run()) == []
     folder = f"results/unlearning/forgetting/{TWIN}/L1/n80-seed5/unlearned"
     for setups, origins in ((["reuse-n-n"], (0, 1)), (["reuse-n-1"], (0,))):
-        found = jobs(setups=setups, save_models=2).model_folders(forgetter())
+        found = jobs(setups=setups, save_models=2).model_folders(unlearning_run())
         expected = {
             f"{folder}/{method}/model-{origin}"
             for method in METHODS
@@ -457,7 +461,7 @@ def test_a_folder_has_the_model_that_the_tables_name(method):
     asked = usual()
     first, last = asked.jobs(TWIN)[0]
     part = models_by_method([method], asked.models_of_job(first, last))[method]
-    one = forgetter()
+    one = unlearning_run()
     for origin, start in zip(part.origins, part.starts, strict=True):
         values = asked.values_of_model(method, origin)
         assert (values["variant"], values["start"]) == (part.variant, start)
@@ -474,5 +478,5 @@ def test_a_folder_has_the_model_that_the_tables_name(method):
 )
 def test_a_model_that_no_method_makes_has_no_folder(method, origin, said):
     with pytest.raises(UserError) as error:
-        usual().weights_of_model(forgetter(), method, origin)
+        usual().weights_of_model(unlearning_run(), method, origin)
     assert str(error.value) == said

@@ -9,7 +9,7 @@ from palimpsest import tables
 from palimpsest.sections import KINDS
 from palimpsest.unlearning.evaluate.memorised import measures, memorisation
 from palimpsest.unlearning.evaluate.samples import RETAIN, read_trained
-from palimpsest.unlearning.run.setups import wanted
+from palimpsest.unlearning.run.setups import unlearned_models
 
 IDS = STRINGS["string_id"].to_numpy(dtype=object)
 N = 39  # the 5 % quantile of so many values is the second smallest
@@ -25,7 +25,7 @@ def table_of(made, loss_threshold=0.2):
 
 def add(made, name, loss):
     """Add a method whose models have these losses."""
-    files = unlearned(made.folder, name, wanted(made.setups), loss)
+    files = unlearned(made.folder, name, unlearned_models(made.setups), loss)
     made.unlearned.append(files[0])
     made.models.append(files[1])
 
@@ -35,7 +35,7 @@ def made(tmp_path_factory):
     """A world with a method that raises the loss of the forget set by 3 nats."""
     folder = tmp_path_factory.mktemp("world")
     made = world(folder, names=["reuse-n-n"], n=N, repetitions=2)
-    loss = losses(np.random.default_rng(1), len(wanted(made.setups)), TRAINED)
+    loss = losses(np.random.default_rng(1), len(unlearned_models(made.setups)), TRAINED)
     loss[:, FORGET] += 3
     add(made, "wrecked", loss)
     return made
@@ -49,17 +49,17 @@ def found(made):
 def of(found, method, measure, strings="forget"):
     """The rows of a method and a measure."""
     chosen = (found["method"] == method) & (found["measure"] == measure)
-    return found[chosen & (found["strings"] == strings)]
+    return found[chosen & (found["string_role"] == strings)]
 
 
 def test_the_table_has_every_method_string_and_measure(found, tmp_path):
     tables.write(tmp_path / "memorisation.parquet", found, KINDS["unlearning_memorisation"])
     assert len(found) == 5 * 2 * 5 * N_FORGET
     # Two forget strings may have the same placebo.
-    forget = found[found["strings"] == "forget"]
+    forget = found[found["string_role"] == "forget"]
     assert not forget.duplicated(["method", "string_id", "measure"]).any()
     assert set(forget["string_id"]) == set(IDS[FORGET])
-    placebo = found[found["strings"] == "placebo"]
+    placebo = found[found["string_role"] == "placebo"]
     unseen = STRINGS.loc[STRINGS["split"] == "test", "string_id"]
     assert set(placebo["string_id"]) <= set(unseen)
     assert len(placebo) == len(forget)

@@ -166,9 +166,9 @@ def test_an_epoch_reads_every_string_once_in_an_order_of_each_models_own():
 
 def test_batches_beside_are_of_equal_size_and_read_all_strings_equally_often():
     task = task_of()
-    pairs = list(task.with_batches_beside(task.batches("retain", 1, 1), "forget", 1))
+    pairs = list(task.with_paired_batches(task.batches("retain", 1, 1), "forget", 1))
     assert [b.rows_MB.shape for _, b in pairs] == [a.rows_MB.shape for a, _ in pairs]
-    rows = np.concatenate([beside.rows_MB for _, beside in pairs], axis=1)
+    rows = np.concatenate([paired_batch.rows_MB for _, paired_batch in pairs], axis=1)
     assert all(sorted(of_model[:5]) == list(SETS["forget"]) for of_model in rows)
     assert all(sorted(of_model[5:10]) == list(SETS["forget"]) for of_model in rows)
 
@@ -411,9 +411,10 @@ def states_moved(task, batch):
 @measure
 def preference(task, batch):
     """Spread of the products of a forgotten string's mean logits with those of retained strings."""
-    beside = task.batch(np.tile(SETS["retain"], (2, 1)))
+    paired_batch = task.batch(np.tile(SETS["retain"], (2, 1)))
     forget, retain = (
-        losses.string_means(task.models.logits(b.ids_MBT), b.targets_MBT) for b in (batch, beside)
+        losses.string_means(task.models.logits(b.ids_MBT), b.targets_MBT)
+        for b in (batch, paired_batch)
     )
     return (forget @ retain.transpose(1, 2)).std(2).mean(1)
 

@@ -10,9 +10,9 @@ from palimpsest import unlearning
 from palimpsest.unlearning.attacks.permutation import (
     against_chance,
     permutation_null,
-    place,
     relabelled_epsilons,
     relabellings,
+    relative_quality,
 )
 from palimpsest.unlearning.attacks.quality import forgetting_quality, largest_epsilon
 
@@ -163,7 +163,7 @@ def test_false_alarms_are_as_rare_as_the_p_values_say(thresholds, most):
 
 
 def test_the_place_between_doing_nothing_and_retraining():
-    assert place(0.02, 0.02, 0.1) == 0
-    assert place(0.1, 0.02, 0.1) == 1
-    assert place(0.04, 0.02, 0.1) == pytest.approx(0.25)
-    assert np.isnan(place(0.04, 0.1, 0.1))
+    assert relative_quality(0.02, 0.02, 0.1) == 0
+    assert relative_quality(0.1, 0.02, 0.1) == 1
+    assert relative_quality(0.04, 0.02, 0.1) == pytest.approx(0.25)
+    assert np.isnan(relative_quality(0.04, 0.1, 0.1))

@@ -51,7 +51,7 @@ def known_losses(n):
 
 
 def two_traces(folder):
-    """Traces of the draws 0 to 2 and 3 to 4, and their losses at the last epoch."""
+    """Traces of the unlearning_replicates 0 to 2 and 3 to 4, and their losses at the last epoch."""
     loss = known_losses(5)
     return [
         trace(folder / "a" / "trace.parquet", "original", [0, 1, 2], loss[:3]),
@@ -87,20 +87,24 @@ def test_a_missing_draw_is_named_with_the_file_that_should_hold_it(tmp_path):
     read = read_trained(paths, "original", IDS)
     with pytest.raises(UserError) as error:
         read.rows(np.array([0, 1]))
-    one_line(error, "original", "draw 1", f"rerun: snakemake --cores 1 {paths[0]}")
+    one_line(error, "original", "replicate 1", f"rerun: snakemake --cores 1 {paths[0]}")
     with pytest.raises(UserError) as error:
         read.rows(np.array([5]))
-    one_line(error, "draw 5", paths[1])
+    one_line(error, "replicate 5", paths[1])
 
 
 def test_a_missing_unlearned_model_is_named_by_origin_and_draw(tmp_path):
     made = world(tmp_path, n=4, pool=4)
     path = made.unlearned[0]
-    only(path, "unlearned", lambda frame: ~((frame["origin"] == 2) & (frame["draw"] == 1)))
+    only(
+        path,
+        "unlearned",
+        lambda frame: ~((frame["origin"] == 2) & (frame["unlearning_replicate"] == 1)),
+    )
     read = read_unlearned([path], "good", IDS)
     with pytest.raises(UserError) as error:
         read.of(np.array([1, 2]), np.array([1, 1]))
-    one_line(error, "good", "origin 2, draw 1", path)
+    one_line(error, "good", "origin 2, replicate 1", path)
 
 
 def test_traces_of_another_kind_of_models_are_refused(tmp_path):
@@ -152,14 +156,15 @@ def test_the_ideal_is_retrained_models_that_nothing_is_compared_with(made):
     )
     unlearned = read_unlearned([made.unlearned[0]], "good", IDS)
     np.testing.assert_array_equal(
-        methods["good"].of(members).nll, unlearned.of(members.origins, members.draws).nll
+        methods["good"].of(members).nll,
+        unlearned.of(members.origins, members.unlearning_replicates).nll,
     )
 
 
 def test_too_few_retrained_models_for_the_ideal_are_refused(made):
     problem = read_problem(made.originals, made.retrained[:1], made.dataset, made.setups)
     ideal = list(made.methods(problem))[-1]
-    with pytest.raises(UserError, match="retrained model with draw 8 is missing"):
+    with pytest.raises(UserError, match="retrained model with replicate 8 is missing"):
         ideal.of(problem.stock)
 
 
@@ -170,7 +175,7 @@ def test_a_model_without_its_cost_is_named(tmp_path):
     good = list(made.methods(problem))[1]
     with pytest.raises(UserError) as error:
         good.values("steps", problem.stock)
-    one_line(error, "good", "origin 3, draw 0")
+    one_line(error, "good", "origin 3, replicate 0")
 
 
 def test_sets_count_copies_and_a_forget_string_is_in_no_test_set(made):
@@ -220,7 +225,7 @@ def test_the_stock_has_every_model_once(made, names, size, origins):
         made.originals, made.retrained, made.dataset, setups_of(names, 4, 3, 7, 0)
     )
     stock = problem.stock
-    assert len(set(zip(stock.origins, stock.draws, strict=True))) == size
+    assert len(set(zip(stock.origins, stock.unlearning_replicates, strict=True))) == size
     assert len(set(stock.retrained)) == size
     assert len(set(stock.origins)) == origins
     assert problem.independent == (origins == size)

@@ -14,8 +14,8 @@ from palimpsest.statistics import student
 from palimpsest.unlearning.attacks import indistinguishability
 from palimpsest.unlearning.evaluate import scores
 from palimpsest.unlearning.evaluate.scores import Rules, evaluate, retraining
-from palimpsest.unlearning.run.jobs import REMAINING, SCORED
-from palimpsest.unlearning.run.setups import Setup, wanted
+from palimpsest.unlearning.run.jobs import RESIDUAL, SCORED
+from palimpsest.unlearning.run.setups import Setup, unlearned_models
 
 RULES = Rules("geometric_mean", "exact", 1e-5, 0.5, 0.2)
 OF_TESTS = ("unlearning_tests", "unlearning_string_tests")
@@ -33,7 +33,7 @@ def made(tmp_path_factory):
     """A world with a method whose models predict the same as their paired retrained models."""
     made = world(tmp_path_factory.mktemp("world"), repetitions=2)
     problem = made.problem()
-    keys = wanted(made.setups)
+    keys = unlearned_models(made.setups)
     copied = problem.retrained.of(np.array([origin for origin, _ in keys]))
     files = unlearned(made.folder, "copied", keys, copied.loss, steps=9)
     made.unlearned.append(files[0])
@@ -70,7 +70,7 @@ def test_only_models_unlike_retrained_ones_are_told(found):
     for name in ("good", "retrain"):
         assert told.loc[name, ["p_value", "joint_p"]].min() > 0.05
         assert told.loc[name, ["n_told", "n_bounded"]].max() == 0
-    assert told.loc["none", "place"] == 0 < told.loc["shifted", "place"] < 1
+    assert told.loc["none", "relative_quality"] == 0 < told.loc["shifted", "place"] < 1
     assert told.loc["none", "largest_bound"] > 1
     strings = found["unlearning_string_tests"]
     assert (strings["q_value"] >= strings["p_value"]).all()
@@ -118,7 +118,7 @@ def test_methods_are_ranked_as_they_forget(found):
 def test_held_out_attackers_rank_what_lies_between_the_ends(tmp_path):
     """Losses that fall short of retrained models' by one, two and four standard deviations."""
     made = world(tmp_path, ["reuse-n-n"], n=32, repetitions=3, methods=("good",))
-    keys, chance = wanted(made.setups), np.random.default_rng(1)
+    keys, chance = unlearned_models(made.setups), np.random.default_rng(1)
     for method, short in (("near", 0.1), ("halfway", 0.2), ("far", 0.4)):
         loss = losses(chance, len(keys), TRAINED & ~FORGET)
         loss[:, FORGET] *= np.exp(-short)
@@ -280,7 +280,7 @@ def test_shuffles_are_not_those_that_the_bootstrap_draws_with(made, monkeypatch)
 def test_attackers_overfit_and_effects_have_every_value(found):
     table = found["unlearning_effects"]
     good = table[table["method"] == "good"]
-    by = good.groupby(["effect", "attacker", "value"])["forgetting_quality"]
+    by = good.groupby(["effect", "attacker", "level"])["forgetting_quality"]
     assert by.size().to_dict() == {
         ("attacker", "held-out", 8): scores.SPLITS,
         ("attacker", "same", 8): scores.SPLITS,
@@ -302,7 +302,7 @@ def test_the_largest_pool_is_the_bootstrap(found):
     effects = found["unlearning_effects"]
     for method in ("good", "shifted", "retrain"):
         of_pool = effects[
-            (effects["method"] == method) & (effects["effect"] == "pool") & (effects["value"] == 16)
+            (effects["method"] == method) & (effects["effect"] == "pool") & (effects["level"] == 16)
         ]
         expected = quality(found, method, "bootstrap").to_numpy()
         np.testing.assert_array_equal(of_pool["forgetting_quality"], expected)
@@ -360,8 +360,8 @@ SCORING = {
 EVALUATIONS = {
     "forgetting": ({kind.name: kind.name for kind in SCORED}, SCORING),
     "other_metrics": ({"table": "unlearning_metrics"}, {}),
-    "remaining": (
-        {kind.name: kind.name for kind in REMAINING},
+    "residual_tables": (
+        {kind.name: kind.name for kind in RESIDUAL},
         {"loss_threshold": 0.2, "accuracy_threshold": 0.95},
     ),
 }

@@ -54,8 +54,8 @@ def jobs(**changes):
 def test_the_problems_of_the_search_are_of_no_evaluation():
     """By default, and with the same language in both."""
     asked = jobs()
-    evaluated = {(one.language, one.seed) for one in asked.jobs.forgetters}
-    searched = [(one.language, one.seed) for one in asked.forgetters]
+    evaluated = {(one.language, one.seed) for one in asked.jobs.unlearning_runs}
+    searched = [(one.language, one.seed) for one in asked.unlearning_runs]
     assert searched == [("L4", 100), ("L6", 100)]
     assert not evaluated & set(searched)
     assert "L4" in asked.jobs.block["languages"]

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from palimpsest.unlearning.run.setups import SETUPS, Setup, n_originals, n_retrained, wanted
+from palimpsest.unlearning.run.setups import (
+    SETUPS,
+    Setup,
+    n_originals,
+    n_retrained,
+    unlearned_models,
+)
 
 N, E, K = 4, 3, 10
 
@@ -26,11 +32,11 @@ def test_trainings_are_those_of_table_1(name, originals, retrained):
 @pytest.mark.parametrize("name", SETUPS)
 def test_members_are_among_the_wanted_and_the_trained(name):
     """Every repetition has n models of each kind, and all these models are made."""
-    made = set(wanted([setup(name)]))
+    made = set(unlearned_models([setup(name)]))
     for repetition in range(E):
-        origins, draws, retrained = setup(name).members(repetition)
-        assert len(origins) == len(draws) == len(retrained) == N
-        assert set(zip(origins.tolist(), draws.tolist(), strict=True)) <= made
+        origins, unlearning_replicates, retrained = setup(name).members(repetition)
+        assert len(origins) == len(unlearning_replicates) == len(retrained) == N
+        assert set(zip(origins.tolist(), unlearning_replicates.tolist(), strict=True)) <= made
         assert retrained.max() < n_retrained([setup(name)])
 
 
@@ -46,8 +52,8 @@ def test_reuse_unlearns_anew_in_every_repetition():
     for name in ("reuse-n-n", "reuse-n-1"):
         seen = set()
         for repetition in range(E):
-            origins, draws, retrained = setup(name).members(repetition)
-            pairs = set(zip(origins.tolist(), draws.tolist(), strict=True))
+            origins, unlearning_replicates, retrained = setup(name).members(repetition)
+            pairs = set(zip(origins.tolist(), unlearning_replicates.tolist(), strict=True))
             assert len(pairs) == N
             assert not pairs & seen
             assert retrained.tolist() == list(range(N))
@@ -59,7 +65,7 @@ def test_bootstrap_draws_triplets_with_replacement():
     """The unlearned and the retrained model of a number go together; repetitions differ."""
     first, second = (setup("bootstrap").members(repetition) for repetition in (0, 1))
     assert (first.origins == first.retrained).all()
-    assert (first.draws == 0).all()
+    assert (first.unlearning_replicates == 0).all()
     assert first.origins.tolist() != second.origins.tolist()
     assert first.origins.tolist() == setup("bootstrap").members(0).origins.tolist()
     many = Setup("bootstrap", 50, 1, 10).members(0)
@@ -68,4 +74,4 @@ def test_bootstrap_draws_triplets_with_replacement():
 
 def test_set_ups_share_models():
     """The first repetition of full is also that of reuse-n-n, and made once."""
-    assert len(wanted([setup("full"), setup("reuse-n-n")])) == N * E + N * (E - 1)
+    assert len(unlearned_models([setup("full"), setup("reuse-n-n")])) == N * E + N * (E - 1)

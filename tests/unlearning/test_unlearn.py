@@ -33,7 +33,7 @@ from palimpsest.training.fleet.members import Member
 from palimpsest.training.runs import Material, Run
 from palimpsest.unlearning.methods import Method
 from palimpsest.unlearning.run import unlearn as unlearning
-from palimpsest.unlearning.run.parts import Afterwards, Curve, Part, Relearning
+from palimpsest.unlearning.run.method_models import Afterwards, Curve, MethodModels, Relearning
 from palimpsest.unlearning.run.unlearn import Unlearning, unlearn
 from palimpsest.unlearning.run.wave import UnlearningWave
 
@@ -71,7 +71,7 @@ def trained(tmp_path_factory):
 
 
 @dataclass(frozen=True)
-class Delivered(Part):
+class Delivered(MethodModels):
     """The models of a method in a job, and the files that the job delivers."""
 
     predictions: str
@@ -91,10 +91,12 @@ class Bench:
     def state(self):
         return self.folder / "state"
 
-    def part(self, name, origins, draws=None, variant="original", starts=None):
+    def part(self, name, origins, unlearning_replicates=None, variant="original", starts=None):
         names = ("u.parquet", "m.parquet", "s.parquet", "m.json")
         files = [str(self.folder / name / file) for file in names]
-        return Delivered(origins, draws or [0] * len(origins), variant, starts or origins, *files)
+        return Delivered(
+            origins, unlearning_replicates or [0] * len(origins), variant, starts or origins, *files
+        )
 
     def apply(self, method, part, **more):
         """The tables of a part, strings and models, as they are delivered."""
@@ -155,21 +157,24 @@ def test_draws_are_independent(trained):
     """Draws differ in their initial weights, in their order of strings and in what they learn."""
     row, scale = resolve(MODEL, read_models(MODELS))
     of_model = MODEL, row, scale, GrammarCorpus.from_file(GRAMMAR)
-    runs = [Run(*of_model, trained.datasets["original"], RECIPE, draw=d) for d in range(DRAWS)]
+    runs = [Run(*of_model, trained.datasets["original"], RECIPE, replicate=d) for d in range(DRAWS)]
     orders = {tuple(Member(run, Material(run), None).next_epoch().ravel()) for run in runs}
     assert len(orders) == DRAWS
     assert len({tuple(sorted(order)) for order in orders}) == 1
     for epoch in (0, RECIPE.epochs):
-        losses = [trained.trace("original", draw, epoch)["nll"].to_numpy() for draw in range(DRAWS)]
+        losses = [
+            trained.trace("original", replicate, epoch)["nll"].to_numpy()
+            for replicate in range(DRAWS)
+        ]
         for one in range(DRAWS):
             for other in range(one):
                 assert (losses[one] != losses[other]).all()
 
 
-@pytest.mark.parametrize("draw", range(DRAWS))
-def test_a_draw_of_one_variant_is_independent_of_the_others(trained, draw):
+@pytest.mark.parametrize("replicate", range(DRAWS))
+def test_a_replicate_of_one_variant_is_independent_of_the_others(trained, replicate):
     """Original and retrained models are samples of two distributions, not pairs."""
-    original = trained.trace("original", draw, 0)["nll"]
+    original = trained.trace("original", replicate, 0)["nll"]
     for other in range(DRAWS):
         assert (original != trained.trace("retain", other, 0)["nll"]).all()
 
@@ -201,15 +206,18 @@ def test_the_ideal_is_a_retrained_model(bench):
     """The ideal is not the retrained model with which its original is paired."""
     part = bench.part("retrain", [0, 1], variant="retain", starts=[2, 0])
     found, models = bench.apply(("retrain", []), part)
-    for origin, draw in ((0, 2), (1, 0)):
-        expected = bench.trained.trace("retain", draw, RECIPE.epochs)
+    for origin, replicate in ((0, 2), (1, 0)):
+        expected = bench.trained.trace("retain", replicate, RECIPE.epochs)
         here = found[found["origin"] == origin]
         np.testing.assert_allclose(here["nll"], expected["nll"], rtol=0, atol=1e-6)
     assert models["steps"].tolist() == [0, 0]
     vector = bench.trained.vector
     expected = [
-        [np.linalg.norm(vector("retain", draw) - vector(variant, origin)) for variant in VARIANTS]
-        for origin, draw in ((0, 2), (1, 0))
+        [
+            np.linalg.norm(vector("retain", replicate) - vector(variant, origin))
+            for variant in VARIANTS
+        ]
+        for origin, replicate in ((0, 2), (1, 0))
     ]
     distances = models[["distance_to_original", "distance_to_retrained"]]
     np.testing.assert_allclose(distances, expected, rtol=1e-9)
@@ -221,20 +229,28 @@ def test_the_ideal_is_a_retrained_model(bench):
 
 def test_a_model_does_not_depend_on_its_part_or_wave(bench):
     """Three models at once, in waves of one and in parts of one: bit for bit."""
-    origins, draws, then = [0, 1, 1], [0, 0, 1], {"relearn": (2, 3)}
-    found, models = bench.apply(METHOD, bench.part("whole", origins, draws), **then)
-    waves = bench.apply(METHOD, bench.part("waves", origins, draws), memory=ONE_AT_A_TIME, **then)
+    origins, unlearning_replicates, then = [0, 1, 1], [0, 0, 1], {"relearn": (2, 3)}
+    found, models = bench.apply(METHOD, bench.part("whole", origins, unlearning_replicates), **then)
+    waves = bench.apply(
+        METHOD, bench.part("waves", origins, unlearning_replicates), memory=ONE_AT_A_TIME, **then
+    )
     parts = [
-        bench.apply(METHOD, bench.part(f"part-{place}", [origin], [draw]), **then)
-        for place, (origin, draw) in enumerate(zip(origins, draws, strict=True))
+        bench.apply(METHOD, bench.part(f"part-{place}", [origin], [replicate]), **then)
+        for place, (origin, replicate) in enumerate(
+            zip(origins, unlearning_replicates, strict=True)
+        )
     ]
     for others in (waves, [pd.concat(of_parts) for of_parts in zip(*parts, strict=True)]):
         assert found.equals(others[0].reset_index(drop=True))
         assert models.equals(others[1].reset_index(drop=True))
-    # Not because all models are alike: of one origin, two draws are not.
+    # Not because all models are alike: of one origin, two unlearning_replicates are not.
     losses = found["nll"].to_numpy().reshape(3, -1)
     assert (losses[1] != losses[2]).all()
-    assert models[["origin", "draw"]].to_numpy().tolist() == [[0, 0], [1, 0], [1, 1]]
+    assert models[["origin", "unlearning_replicate"]].to_numpy().tolist() == [
+        [0, 0],
+        [1, 0],
+        [1, 1],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -317,7 +333,7 @@ def test_a_method_that_diverges_is_refused(bench, phases):
 
 
 def test_relearning_is_of_the_first_models_and_ends_in_time(bench):
-    """Origin 2 is not among the first two, nor is another draw the first of its origin.
+    """Origin 2 is not among the first two, nor is another replicate the first of its origin.
 
     A model that needs more steps than were tried is counted as not yet done.
     """
@@ -381,13 +397,16 @@ def forget_losses(bench, found):
 
 
 def test_the_curve_begins_at_the_originals_and_ends_at_what_is_delivered(bench):
-    """Of the first models only: not of origin 2, nor of another draw."""
+    """Of the first models only: not of origin 2, nor of another replicate."""
     part = bench.part("followed", [0, 0, 1, 2], [0, 1, 0, 0])
     found, models = bench.apply(METHOD, part, curve=(2, 6))
     originals, _ = bench.apply(NOTHING, bench.part("none", [0, 1, 2]))
     rows = stages(part)
     assert set(rows["stage"]) == {"unlearning"}
-    assert rows.groupby(["origin", "draw"]).size().index.tolist() == [(0, 0), (1, 0)]
+    assert rows.groupby(["origin", "unlearning_replicate"]).size().index.tolist() == [
+        (0, 0),
+        (1, 0),
+    ]
     for origin, place in ((0, 0), (1, 2)):
         curve = rows[rows["origin"] == origin]
         assert curve["phase"].isna().tolist() == [True] + [False] * (len(curve) - 1)
@@ -605,7 +624,9 @@ def test_a_job_applies_each_method_as_if_alone(bench):
     ]
     bench.apply_all(methods, **then)
     for method, part in methods:
-        alone = bench.part(f"{method[0]}-alone", part.origins, part.draws, part.variant)
+        alone = bench.part(
+            f"{method[0]}-alone", part.origins, part.unlearning_replicates, part.variant
+        )
         bench.apply(method, alone, **then)
         assert same_tables(part, alone)
         assert len(timeless(part.models)) == len(part.origins)
@@ -730,10 +751,10 @@ def test_the_manifest_says_what_was_done(bench):
 def test_weights_are_those_of_the_draw(trained):
     weights = TrainedWeights(trained.weights)
     for variant in VARIANTS:
-        for draw in range(DRAWS):
-            found = weights.of(variant, draw)
+        for replicate in range(DRAWS):
+            found = weights.of(variant, replicate)
             flat = np.concatenate([found[name].numpy().ravel() for name in sorted(found)])
-            np.testing.assert_array_equal(flat, trained.vector(variant, draw))
+            np.testing.assert_array_equal(flat, trained.vector(variant, replicate))
 
 
 @pytest.mark.parametrize(

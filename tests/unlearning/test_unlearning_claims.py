@@ -157,20 +157,20 @@ def of_one_seed(rows, columns):
 def test_forgetting_counts_at_most_as_the_whole_gap_and_not_on_placebos():
     rows = [("a", "forget", 0.6), ("a", "placebo", 0.1), ("b", "forget", 9.0),
             ("b", "placebo", 2.0), ("none", "forget", 0.0), ("none", "placebo", 0.0)]  # fmt: skip
-    table = of_one_seed(rows, ["method", "strings", "share"])
+    table = of_one_seed(rows, ["method", "string_role", "share"])
     assert statistics.forgets(table).item() == pytest.approx((0.5 + 1.0) / 2)
 
 
 def test_damage_to_all_strings_is_no_forgetting():
     rows = [("a", "forget", 3.0), ("a", "placebo", 3.0), ("a", "retained", 0.0)]
-    table = of_one_seed(rows, ["method", "strings", "share"])
+    table = of_one_seed(rows, ["method", "string_role", "share"])
     assert statistics.forgets(table).item() == 0
 
 
 def test_the_spread_of_retraining_is_scaled_to_the_uncertainty_of_the_method():
     rows = [(m, "forget", s, k * s, k * s - k, k * s + k)
             for m, k in (("a", 3), ("retrain", 1)) for s in range(5)]  # fmt: skip
-    table = of_one_seed(rows, ["method", "strings", "string_id", "share", "lower", "upper"])
+    table = of_one_seed(rows, ["method", "string_role", "string_id", "share", "lower", "upper"])
     assert statistics.unevenness(table).item() == 0
 
 
@@ -204,12 +204,14 @@ def test_the_weakest_method_is_named():
     """It alone decides: all others are far above it, and one is at the ceiling in all seeds."""
     given = {"strong": [0.8, 0.7, 0.9], "capped": [1.0, 1.0, 1.0], "weak": [0.1, 0.11, 0.12]}
     table = pd.concat(
-        of_one_seed([(m, "forget", v[seed]), (m, "placebo", 0.0)], ["method", "strings", "share"])
+        of_one_seed(
+            [(m, "forget", v[seed]), (m, "placebo", 0.0)], ["method", "string_role", "share"]
+        )
         .assign(seed=seed)
         for m, v in given.items() for seed in range(3)
     )  # fmt: skip
     found = statistics.forgotten.estimate(table)
-    assert found.marks == ("weakest: weak",)
+    assert found.remarks == ("weakest: weak",)
     assert found.values == pytest.approx(given["weak"])
     assert found.lower == pytest.approx(student(given["weak"]).lower)
     assert found.upper == pytest.approx(student(given["weak"], confidence=1 - 0.05 / 3).upper)
@@ -228,7 +230,7 @@ def test_tables_without_tests_leave_the_claims_open():
     assert is_open.sum() == 3
     assert set(frame[is_open]["verdict"]) == {"cannot tell"}
     assert set(frame[~is_open]["verdict"]) == {"agrees"}
-    assert statistics.share_told_jointly(tests).isna().all()
+    assert statistics.share_told_by_joint_attack(tests).isna().all()
 
 
 def test_hard_for_all_needs_models_that_methods_do_not_share():
@@ -237,7 +239,7 @@ def test_hard_for_all_needs_models_that_methods_do_not_share():
     without = found(shared)
     assert without.mean > 0
     assert np.isnan([without.lower, without.upper]).all()
-    assert "set-up full" in without.marks[0]
+    assert "set-up full" in without.remarks[0]
     both = found(pd.concat([shared, world("right")["epsilons"]]))
     assert both == found(world("right")["epsilons"])
     assert both.lower > 0
@@ -358,7 +360,7 @@ def uniform_shares(chance):
         width = sd * scale * np.exp(0.12 * chance.standard_normal(9))
         parts.append(pd.DataFrame({"method": method, "string_id": range(9), "share": share,
                                    "lower": share - width, "upper": share + width}))  # fmt: skip
-    return pd.concat(parts).assign(strings="forget")
+    return pd.concat(parts).assign(string_role="forget")
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ def gaps_of(*shares, placebo=0.0, retained=None, error=0.05):
     rows = [
         {
             **problem(seed),
-            "strings": kind,
+            "string_role": kind,
             "share": value,
             "lower": value - 1.96 * error,
             "upper": value + 1.96 * error,
@@ -28,7 +28,7 @@ def gaps_of(*shares, placebo=0.0, retained=None, error=0.05):
         for seed, share in enumerate(shares)
         for kind, value in {"forget": share, **controls}.items()
     ]
-    columns = ["strings", "share", "lower", "upper", *problem(0)]
+    columns = ["string_role", "share", "lower", "upper", *problem(0)]
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -12,7 +12,7 @@ from palimpsest import tables
 from palimpsest.sections import KINDS
 from palimpsest.unlearning.evaluate.gaps import per_model_shares
 from palimpsest.unlearning.evaluate.variance import split_variance, variance_table
-from palimpsest.unlearning.run.setups import wanted
+from palimpsest.unlearning.run.setups import unlearned_models
 
 TRAINING, UNLEARNING = "training seed", "unlearning seed"
 
@@ -131,7 +131,7 @@ def test_without_variance_between_trainings_the_interval_reaches_the_whole():
 def spread_world(folder, repetitions=3, names=("reuse-n-n", "bootstrap")):
     """A world with three methods whose losses differ by training, by unlearning, or by both."""
     made = world(folder, names=names, n=24, pool=24, repetitions=repetitions, methods=())
-    keys, chance = np.array(wanted(made.setups)), np.random.default_rng(3)
+    keys, chance = np.array(unlearned_models(made.setups)), np.random.default_rng(3)
     before = made.problem().originals.of(keys[:, 0]).loss
     by_training = chance.normal(size=1 + keys[:, 0].max())[keys[:, 0]]
     by_unlearning = chance.normal(size=len(keys))

@@ -83,7 +83,7 @@ def test_a_measure(project):
     run(project, "results/figures/tradeoff-L1.svg")
     folder = project.folder / "results"
     dataset = pd.read_parquet(
-        folder / "memorisation/default/pythia-1b-twin/L1/n16/base/dataset.parquet"
+        folder / "memorisation/default/pythia-1b-twin/L1/n16/base/training_set.parquet"
     )
     assert "half" in set(dataset["measure"])
     assert ">half<" in (folder / "figures/tradeoff-L1.svg").read_text()

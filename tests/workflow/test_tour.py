@@ -39,7 +39,7 @@ def test_every_table_of_the_contract_is_there_and_valid(finished):
             continue
         pattern = pd.Series(kind.path).str.replace(r"\{\w+\}", "*", regex=True)[0]
         paths = sorted(finished.folder.glob(pattern))
-        if kind.name in ("dataset", "starts", "scores", "learning", "averages"):
+        if kind.name in ("training_set", "starts", "scores", "learning", "averages"):
             # two models on two languages, two variants, another size, another model, and what
             # densities are compared with
             assert len(paths) == 9, kind.name
@@ -86,10 +86,10 @@ def test_averages_are_those_of_the_seeds(finished):
     """Mean and spread over the seeds, recomputed from the tables of single seeds."""
     folder = finished.folder / "results/memorisation/default/pythia-1b-twin/L2/n16/base"
     averages = tables.read(folder / "averages.parquet", KINDS["averages"])
-    dataset = tables.read(folder / "dataset.parquet", KINDS["dataset"])
+    dataset = tables.read(folder / "training_set.parquet", KINDS["training_set"])
     learning = tables.read(folder / "learning.parquet", KINDS["learning"])
-    contextual = dataset[dataset["measure"] == "contextual"].groupby("epoch")["weighted"]
-    rows = averages[(averages["measure"] == "contextual") & (averages["quantity"] == "weighted")]
+    contextual = dataset[dataset["measure"] == "contextual"].groupby("epoch")["mean_score"]
+    rows = averages[(averages["measure"] == "contextual") & (averages["quantity"] == "mean_score")]
     rows = rows.set_index("epoch")
     pd.testing.assert_series_equal(rows["mean"], contextual.mean(), check_names=False)
     pd.testing.assert_series_equal(rows["std"], contextual.std(), check_names=False)

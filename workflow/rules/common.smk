@@ -48,7 +48,7 @@ def of_language(files):
 def made_by(function, *others):
     """The parameters with which `make.py` calls a function, such as "palimpsest.report:render".
 
-    They have a hash of all code that the function uses, and of the code at other places.
+    They have a hash of all code that the function uses, and of the code at other locations.
     """
     return {"make": function, "code": of_code("make.py", function, *others)}
 

@@ -53,7 +53,7 @@ rule claims:
         mem_mb=8000,
         runtime=30,
     params:
-        **made_by("palimpsest.results:claims", *experiment.places("claims")),
+        **made_by("palimpsest.results:claims", *experiment.locations("claims")),
         sections=[section.name for section in experiment.sections],
         families=experiment.families,
         facts=experiment.facts,
@@ -78,7 +78,7 @@ use rule figure as write_report with:
     params:
         **made_by(
             "palimpsest.results:report",
-            *experiment.places("report"),
+            *experiment.locations("report"),
             *declarations_of_figures(),
         ),
         # The report prints the titles, and no fingerprint covers them.

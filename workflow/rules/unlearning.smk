@@ -119,7 +119,7 @@ if unlearning_block:
     use rule measure_other_metrics as measure_forgetting with:
         input:
             **EVALUATED,
-            innocent=innocent_traces,
+            nuisance_control=nuisance_control_traces,
             manifests=trained_on_variant(RETAIN, paths.REPLICATES_MANIFEST),
         output:
             **{kind.name: kind.path for kind in SCORED},
@@ -135,15 +135,15 @@ if unlearning_block:
     use rule measure_other_metrics as measure_forgotten_memorisation with:
         input:
             **EVALUATED,
-            innocent=innocent_traces,
+            nuisance_control=nuisance_control_traces,
         output:
-            **{kind.name: kind.path for kind in REMAINING},
+            **{kind.name: kind.path for kind in RESIDUAL},
         log:
             "logs/measure_forgotten_memorisation/{recipe}/{model}/{language}/n{size}-seed{seed}.log",
         benchmark:
             "benchmarks/measure_forgotten_memorisation/{recipe}/{model}/{language}/n{size}-seed{seed}.tsv"
         params:
-            **made_by("palimpsest.unlearning.evaluate.evaluation:remaining"),
+            **made_by("palimpsest.unlearning.evaluate.evaluation:residual_tables"),
             loss_threshold=THRESHOLDS["loss_threshold"],
             accuracy_threshold=THRESHOLDS["accuracy_threshold"],
 

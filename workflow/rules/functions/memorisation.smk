@@ -49,7 +49,7 @@ def study_parameters(wildcards):
 
 def study_table(wildcards):
     """The function that makes a study's table."""
-    return STUDIES[wildcards.study].place
+    return STUDIES[wildcards.study].location
 
 
 def study_code(wildcards):

@@ -36,7 +36,7 @@ def drawn():
 
 
 def declarations_of_figures():
-    """The places of the titles and captions that the report prints, for a fingerprint."""
+    """The locations of the titles and captions that the report prints, for a fingerprint."""
     return [figure.declaration for section in experiment.sections for figure in section.figures]
 
 

@@ -2,7 +2,7 @@
 from palimpsest.datasets.sampling import INDEPENDENT
 from palimpsest.unlearning import kinds as forgotten
 from palimpsest.unlearning.interventions import DRAWN, ORIGINAL, RETAIN
-from palimpsest.unlearning.run.jobs import EXPORT, REMAINING, SCORED, UNLEARN, Forgetter, jobs_of
+from palimpsest.unlearning.run.jobs import EXPORT, RESIDUAL, SCORED, UNLEARN, UnlearningRun, jobs_of
 from palimpsest.unlearning.tuning.jobs import SEARCH, search_of
 
 unlearning_block = settings.block("unlearning")
@@ -26,10 +26,10 @@ def retraining_values():
     return {key: recipe[key] for key in ("epochs", "batch_size")}
 
 
-def forgetter(wildcards):
+def unlearning_run(wildcards):
     """The model, language, size, seed and recipe in the wildcards."""
     named = wildcards.model, wildcards.language, int(wildcards.size), int(wildcards.seed)
-    return Forgetter(*named, wildcards.recipe)
+    return UnlearningRun(*named, wildcards.recipe)
 
 
 def part_of(wildcards):
@@ -53,7 +53,7 @@ def by_method(pattern, jobs):
 
 def weights_to_unlearn(wildcards):
     """The files with the weights that a job needs: its starts, original and retrained models."""
-    return unlearning_jobs.weights(forgetter(wildcards), *part_of(wildcards))
+    return unlearning_jobs.weights(unlearning_run(wildcards), *part_of(wildcards))
 
 
 def methods_and_models(wildcards):
@@ -63,7 +63,7 @@ def methods_and_models(wildcards):
 
 def weights_to_export(wildcards):
     """The file with the weights that one unlearned model starts from."""
-    named = forgetter(wildcards), wildcards.method, int(wildcards.origin)
+    named = unlearning_run(wildcards), wildcards.method, int(wildcards.origin)
     try:
         return unlearning_jobs.weights_of_model(*named)
     except UserError as error:
@@ -77,7 +77,7 @@ def model_to_export(wildcards):
 
 def weights_to_search_with(wildcards):
     """The files with the weights of the original models of a problem of the search."""
-    return search_jobs.weights(forgetter(wildcards))
+    return search_jobs.weights(unlearning_run(wildcards))
 
 
 def unlearning_minutes(wildcards, attempt):
@@ -109,21 +109,23 @@ def trained_on_variant(variant, pattern):
     """An input function: one file from each job that trains on a variant."""
 
     def files(wildcards):
-        return unlearning_jobs.trained(forgetter(wildcards), variant, pattern)
+        return unlearning_jobs.trained(unlearning_run(wildcards), variant, pattern)
 
     return files
 
 
-def innocent_traces(wildcards):
+def nuisance_control_traces(wildcards):
     """The traces of innocent models; [] if none are asked for."""
-    return unlearning_jobs.innocent_trained(forgetter(wildcards), paths.REPLICATES_TRACE)
+    return unlearning_jobs.nuisance_control_trained(
+        unlearning_run(wildcards), paths.REPLICATES_TRACE
+    )
 
 
 def unlearned(pattern):
     """An input function: one file of every method from each job that unlearns."""
 
     def files(wildcards):
-        return unlearning_jobs.unlearned(forgetter(wildcards), pattern)
+        return unlearning_jobs.unlearned(unlearning_run(wildcards), pattern)
 
     return files
 

@@ -212,7 +212,7 @@ class Claim:
     statistic : the statistic that tests the claim, with its arguments
     region : where the statistic has to lie for the claim to hold
     by_construction : whether the definitions alone force the statistic into the region
-    mark : what a reader has to know about all rows of the claim, in a few words
+    remark : what a reader has to know about all rows of the claim, in a few words
     """
 
     question: str
@@ -220,7 +220,7 @@ class Claim:
     statistic: Statistic
     region: Region
     by_construction: bool = False
-    mark: str = ""
+    remark: str = ""
 
     def tests(
         self, given: Mapping[str, pd.DataFrame | None], facts: Mapping[str, Any]
@@ -230,7 +230,7 @@ class Claim:
         if any(frame is None or frame.empty for frame in frames):
             return []
         return [
-            (language, n_models, estimate._replace(marks=(*estimate.marks, self.mark)))
+            (language, n_models, estimate._replace(remarks=(*estimate.remarks, self.remark)))
             for language, n_models, estimate in self.statistic.knowing(facts).of_cases(*frames)
         ]
 
@@ -318,7 +318,7 @@ def judge(estimate: Estimate, claim: Claim) -> dict:
         if estimate.over == SEEDS
         else estimate.p_value,
         "verdict": verdict,
-        "note": "; ".join(filter(None, [note_on(verdict, estimate, needed), *estimate.marks])),
+        "note": "; ".join(filter(None, [note_on(verdict, estimate, needed), *estimate.remarks])),
         "seeds_needed": needed,
         "by_construction": forced,
     }

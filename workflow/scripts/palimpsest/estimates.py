@@ -21,9 +21,9 @@ pd = lazy_import("pandas")
 SEEDS = "seeds"
 
 # How undefined values count. No mean contains them.
-DROPPED = "dropped"  # without a mark
-MARKED = "marked"  # a mark gives their number
-VOIDS = "voids"  # a mark gives their number, and there is no interval
+DROPPED = "dropped"  # without a remark
+MARKED = "marked"  # a remark gives their number
+VOIDS = "voids"  # a remark gives their number, and there is no interval
 
 
 class Estimate(NamedTuple):
@@ -43,8 +43,8 @@ class Estimate(NamedTuple):
         Otherwise None; a family's value is then the mean over its models.
     coverage : lowest share of the training strings that have stand-ins, of the rows that are used
         NaN if unknown. It is shown for claims that rest on stand-ins.
-    marks : what a reader has to know about the rows that are used, each in a few words
-        An empty mark is not shown.
+    remarks : what a reader has to know about the rows that are used, each in a few words
+        An empty remark is not shown.
     p_value : of the nearest bound of the claim's region, if the interval is not over seeds
         NaN if there is none. Over seeds, it is that of Student's test.
     counts_certain : whether the ends count cases that are certain one by one
@@ -60,13 +60,13 @@ class Estimate(NamedTuple):
     models: Mapping[str, float] | None = None
     families: Mapping[str, float] | None = None
     coverage: float = np.nan
-    marks: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     p_value: float = np.nan
     counts_certain: bool = False
 
     def without_interval(self, why: str) -> Estimate:
-        """The same values without an interval; the first mark says why."""
-        return self._replace(lower=np.nan, upper=np.nan, marks=(why, *self.marks))
+        """The same values without an interval; the first remark says why."""
+        return self._replace(lower=np.nan, upper=np.nan, remarks=(why, *self.remarks))
 
 
 def over_seeds(
@@ -74,7 +74,7 @@ def over_seeds(
     undefined: str,
     *,
     units: str = "values",
-    marks: Iterable[str] = (),
+    remarks: Iterable[str] = (),
     decimals: int | None = None,
 ) -> Estimate:
     """The mean over the seeds, with Student's interval.
@@ -85,8 +85,8 @@ def over_seeds(
         The index of units has a level `seed`, and may have levels `model` and `family`. The value
         of a seed is the mean over its models or units.
     undefined : what undefined values do: `DROPPED`, `MARKED` or `VOIDS`
-    units : what the values are of, in the mark that counts undefined ones
-    marks : further marks
+    units : what the values are of, in the remark that counts undefined ones
+    remarks : further remarks
     decimals : see `statistics.student`
     """
     values = values.astype(float)
@@ -107,8 +107,8 @@ def over_seeds(
     if n_undefined and undefined == VOIDS:
         lower = upper = np.nan
     if undefined != DROPPED and 0 < n_undefined < values.size:
-        marks = (f"undefined in {n_undefined} of {values.size} {units}", *marks)
-    return Estimate(tuple(by_seed), mean, lower, upper, SEEDS, marks=tuple(marks), **groups)
+        remarks = (f"undefined in {n_undefined} of {values.size} {units}", *remarks)
+    return Estimate(tuple(by_seed), mean, lower, upper, SEEDS, remarks=tuple(remarks), **groups)
 
 
 def mean_by(level: str, values: pd.Series) -> pd.Series:
@@ -221,7 +221,7 @@ def interval_note(name: str, found: Interval) -> str:
     return f"{name}: {number(found.mean)} ({number(found.lower)} to {number(found.upper)})"
 
 
-def mean_marks(statistics: Mapping[str, pd.Series]) -> tuple[str, ...]:
+def mean_remarks(statistics: Mapping[str, pd.Series]) -> tuple[str, ...]:
     """The mean over models, then over seeds, of some statistics, each with its name."""
     means = {name: mean_by("seed", values).mean() for name, values in statistics.items()}
     # Rounded, because a sum that should be 0 can be -1e-17.

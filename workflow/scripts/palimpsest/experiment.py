@@ -324,10 +324,10 @@ class Experiment:
     def reported(self) -> list[Kind]:
         return [kind for section in self.sections for kind in section.reported]
 
-    def places(self, part: str) -> list[str]:
-        """The place of a part, such as `claims`, in each section's code, for a fingerprint."""
-        found = (section.place(part) for section in self.sections)
-        return [place for place in found if place is not None]
+    def locations(self, part: str) -> list[str]:
+        """The location of a part, such as `claims`, in each section's code, for a fingerprint."""
+        found = (section.location(part) for section in self.sections)
+        return [location for location in found if location is not None]
 
     @cached_property
     def outputs(self) -> dict[str, list[str]]:

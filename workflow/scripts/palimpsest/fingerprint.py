@@ -32,32 +32,32 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 # Calls whose text declares columns, and the sentences in this text: see `tables.kinds.Glossary`
 GLOSSARIES = ("Glossary", "SHARED.extended")
 SENTENCE = re.compile(r"(?<=: ).*(\n .*)*")
-Place = tuple[str, str]  # a module and a name in it; EVERYTHING for the whole module
+Location = tuple[str, str]  # a module and a name in it; EVERYTHING for the whole module
 
 
 @cache
-def of_code(*places: str) -> str:
-    """12 hexadecimal digits: a hash of the code at some places and of all code that it uses.
+def of_code(*locations: str) -> str:
+    """12 hexadecimal digits: a hash of the code at some locations and of all code that it uses.
 
-    A place is a script ("make.py"), a name in a module ("palimpsest.claims:judge"), a whole
+    A location is a script ("make.py"), a name in a module ("palimpsest.claims:judge"), a whole
     module ("palimpsest.report") or a file next to a module ("palimpsest/report/report.html.j2").
 
-    Raises `ValueError` for a place without code, because the hash of nothing would never change.
+    Raises `ValueError` for a location without code, because the hash of nothing would never change.
     """
-    key = " ".join(places)
+    key = " ".join(locations)
     if key not in _remembered():
-        _remember(key, _worked_out(*places))
+        _remember(key, _worked_out(*locations))
     return _remembered()[key]
 
 
-def modules_of(*places: str) -> set[str]:
-    return {module for module, _ in _used(*places) if not module.endswith((".py", TEMPLATE))}
+def modules_of(*locations: str) -> set[str]:
+    return {module for module, _ in _used(*locations) if not module.endswith((".py", TEMPLATE))}
 
 
-def _worked_out(*places: str) -> str:
+def _worked_out(*locations: str) -> str:
     digest = hashlib.sha256()
-    for place, definition in sorted(_used(*places).items()):
-        words = "\0".join([*place, definition.text])
+    for location, definition in sorted(_used(*locations).items()):
+        words = "\0".join([*location, definition.text])
         digest.update(words.replace(str(SCRIPTS), "").encode())
     return digest.hexdigest()[:12]
 
@@ -121,22 +121,22 @@ def _remember(key: str, found: str) -> None:
         temporary.replace(path)
 
 
-def _used(*places: str) -> dict[Place, Definition]:
-    """The definitions at some places, and all definitions that they use, directly or indirectly."""
-    found: dict[Place, Definition] = {}
-    todo = [_place(text) for text in places]
-    for text, place in zip(places, todo, strict=True):
-        if _definition(*place) == Definition():
+def _used(*locations: str) -> dict[Location, Definition]:
+    """The definitions at some locations, and all that they use, directly or indirectly."""
+    found: dict[Location, Definition] = {}
+    todo = [_location(text) for text in locations]
+    for text, location in zip(locations, todo, strict=True):
+        if _definition(*location) == Definition():
             raise ValueError(f"{text}: there is no such code")
     while todo:
-        place = todo.pop()
-        if place not in found:
-            found[place] = _definition(*place)
-            todo += found[place].uses
+        location = todo.pop()
+        if location not in found:
+            found[location] = _definition(*location)
+            todo += found[location].uses
     return found
 
 
-def _place(text: str) -> Place:
+def _location(text: str) -> Location:
     if text.endswith(".py") or "/" in text:
         return str(SCRIPTS / text), EVERYTHING
     module, _, name = text.partition(":")
@@ -145,10 +145,10 @@ def _place(text: str) -> Place:
 
 @dataclass(frozen=True)
 class Definition:
-    """The code of a name, without comments and docstrings, and the places that the code uses."""
+    """The code of a name, without comments and docstrings, and the locations that the code uses."""
 
     text: str = ""
-    uses: tuple[Place, ...] = ()
+    uses: tuple[Location, ...] = ()
 
 
 @cache
@@ -201,7 +201,7 @@ class Source:
     tree: ast.Module
     definitions: dict[str, list[ast.stmt]] = field(default_factory=dict)
     actions: list[ast.stmt] = field(default_factory=list)
-    imports: dict[str, tuple[Place, ...]] = field(default_factory=dict)
+    imports: dict[str, tuple[Location, ...]] = field(default_factory=dict)
     modules: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
@@ -238,7 +238,7 @@ class Source:
         return ast.literal_eval(table.value)
 
     def define(self, statements: list[ast.stmt]) -> Definition:
-        uses: dict[Place, None] = {}
+        uses: dict[Location, None] = {}
         for statement in statements:
             uses |= dict.fromkeys(self._uses(statement))
         return Definition("\n".join(map(ast.dump, statements)), tuple(uses))
@@ -255,12 +255,12 @@ class Source:
 
     def _bind(self, statement: ast.Import | ast.ImportFrom) -> None:
         imports, modules = _bound(statement)
-        for name, places in imports.items():
-            self.imports[name] = (*self.imports.get(name, ()), *places)
+        for name, locations in imports.items():
+            self.imports[name] = (*self.imports.get(name, ()), *locations)
         self.modules |= modules
 
-    def _uses(self, statement: ast.stmt) -> Iterator[Place]:
-        """The places that a statement refers to, in this module and in others."""
+    def _uses(self, statement: ast.stmt) -> Iterator[Location]:
+        """The locations that a statement refers to, in this module and in others."""
         imports, modules = dict(self.imports), dict(self.modules)
         nodes = list(_evaluated(statement) if self.postpones else ast.walk(statement))
         for node in nodes:
@@ -268,7 +268,7 @@ class Source:
                 inner = _bound(node)
                 imports |= inner[0]
                 modules |= inner[1]
-                yield from (place for places in inner[0].values() for place in places)
+                yield from (location for locations in inner[0].values() for location in locations)
         attributes = {
             id(node.value): node.attr
             for node in nodes
@@ -287,14 +287,14 @@ class Source:
             elif node.id in self.definitions:
                 yield self.module, node.id
 
-    def _templates(self, node: ast.AST) -> Iterator[Place]:
+    def _templates(self, node: ast.AST) -> Iterator[Location]:
         """The template that a string names, such as "report.html.j2", in the module's folder."""
         if isinstance(node, ast.Constant) and str(node.value).endswith(TEMPLATE):
             path = _file(self.module).with_name(node.value)
             if path.is_file():
                 yield str(path), EVERYTHING
 
-    def _submodules(self) -> Iterator[Place]:
+    def _submodules(self) -> Iterator[Location]:
         _, *inner = self.module.split(".")
         for root in _roots():
             for path in sorted(root.joinpath(*inner).glob("[!_]*.py")):
@@ -303,7 +303,7 @@ class Source:
 
 def _bound(
     statement: ast.Import | ast.ImportFrom,
-) -> tuple[dict[str, tuple[Place, ...]], dict[str, str]]:
+) -> tuple[dict[str, tuple[Location, ...]], dict[str, str]]:
     """The names that an import binds: first those of objects in other modules, then of modules."""
     imports, modules = {}, {}
     if isinstance(statement, ast.Import):

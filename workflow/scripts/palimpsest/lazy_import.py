@@ -53,9 +53,9 @@ def declared_in(package: str, name: str) -> list:
     return [getattr(module, name) for module in found if hasattr(module, name)]
 
 
-def named(place: str | None):
-    """The object at a place, written "module:name"; an empty tuple if the place is None."""
-    if place is None:
+def named(location: str | None):
+    """The object at a location, written "module:name"; an empty tuple if the location is None."""
+    if location is None:
         return ()
-    module, name = place.split(":")
+    module, name = location.split(":")
     return getattr(importlib.import_module(module), name)

@@ -65,7 +65,7 @@ def claims_page(sections: Iterable[Section]) -> str:
         "statistic rests on is the column `evidence`.",
     ]
     for section in sections:
-        place = section.place("claims")
+        place = section.location("claims")
         if place is None:
             continue
         lines += ["", f"## {section.title}"]

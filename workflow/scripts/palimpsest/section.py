@@ -115,13 +115,13 @@ class Section:
     other targets of Snakemake that need the section only. `follows` are the keys of the block whose
     values come from a list elsewhere.
 
-    The section's kinds, claims and part of the report are found by their place: KINDS of `kinds`,
-    CLAIMS and QUESTIONS of `claims` and the function `part` of `report`, modules of its folder. The
-    text `kinds` names another place, such as "palimpsest.memorisation.studies:KINDS". A section
-    without a module `report` has a chapter for its figures and claims. Its figures are the files of
-    its folder `figures`. The claims are tested on tables of the kinds `judged`. The section's part
-    of the report reads tables of the kinds `reported`. `interventions` are the section's own.
-    `n_targets` is the number of target strings of a language that the section needs.
+    The section's kinds, claims and part of the report are found by their location: KINDS of
+    `kinds`, CLAIMS and QUESTIONS of `claims` and the function `part` of `report`, modules of its
+    folder. The text `kinds` names another place, such as "palimpsest.memorisation.studies:KINDS". A
+    section without a module `report` has a chapter for its figures and claims. Its figures are the
+    files of its folder `figures`. The claims are tested on tables of the kinds `judged`. The
+    section's part of the report reads tables of the kinds `reported`. `interventions` are the
+    section's own. `n_targets` is the number of target strings of a language that the section needs.
     """
 
     name: str
@@ -155,8 +155,8 @@ class Section:
     def figures(self) -> tuple[Figure, ...]:
         return figures_in(f"{self.package}.figures")
 
-    def place(self, part: str) -> str | None:
-        """The place of `kinds`, `claims` or `report`; None if the section has no such module."""
+    def location(self, part: str) -> str | None:
+        """The location of `kinds`, `claims` or `report`; None if the section has no such module."""
         if given := getattr(self, part, None):
             return given
         module = f"{self.package}.{part}"
@@ -164,7 +164,7 @@ class Section:
 
     def load(self, part: str):
         """The object of a part, for example `load("claims")`; () if the section lacks the part."""
-        return named(self.place(part))
+        return named(self.location(part))
 
     def needed_by(self, target: str) -> list[str]:
         """The blocks that a target or a file of Snakemake's needs; [] if it is not this section's.

@@ -32,7 +32,7 @@ def earlier(memorised: pd.DataFrame, measure: str) -> Estimate:
     """Rank association of support and start at equal probability, trained minus unseen strings.
 
     By n-grams, because hidden states are those of the model that memorised the strings. The
-    associations of both kinds of strings are in the marks.
+    associations of both kinds of strings are in the remarks.
     """
     rows = memorised[(memorised["measure"] == measure) & (memorised["embedding"] == NGRAMS)]
     parts = associations(rows)
@@ -42,10 +42,10 @@ def earlier(memorised: pd.DataFrame, measure: str) -> Estimate:
         p_values = [student_p_value(own, 0) for own in (found.values, alone)]
         p_value = max(p_values) if alone.mean() > 0 else 1.0
         found = found._replace(lower=both.lower, over=OF_BOTH, p_value=p_value)
-    marks = [interval_note(name, student(own.dropna())) for name, own in parts.items()]
-    never = rows.groupby("strings")["never"].mean().reindex([TRAINED, UNSEEN])
-    marks += [f"never memorised: {name} {number(share)}" for name, share in never.items()]
-    return found._replace(marks=tuple(marks))
+    remarks = [interval_note(name, student(own.dropna())) for name, own in parts.items()]
+    never = rows.groupby("string_role")["share_never_memorised"].mean().reindex([TRAINED, UNSEEN])
+    remarks += [f"never memorised: {name} {number(share)}" for name, share in never.items()]
+    return found._replace(remarks=tuple(remarks))
 
 
 def associations(memorised: pd.DataFrame) -> dict[str, pd.Series]:
@@ -55,9 +55,9 @@ def associations(memorised: pd.DataFrame) -> dict[str, pd.Series]:
     memorised: the latest starts of one kind do, too. Otherwise a difference would say which kind
     starts more often. A seed in which few strings of a kind start has no value.
     """
-    started = memorised["n_strings"] * (1 - memorised["never_or_late"])
+    started = memorised["n_strings"] * (1 - memorised["share_censored"])
     rows = memorised[started.round() >= FEWEST_STARTS]
-    by_seed = rows.groupby(["strings", "seed"])["comparable"].mean()
+    by_seed = rows.groupby(["string_role", "seed"])["association_censored"].mean()
     return {name: by_seed.get(name, pd.Series(dtype=float)) for name in (TRAINED, UNSEEN)}
 
 

@@ -9,7 +9,7 @@ from palimpsest.interventions import Intervention, number_in
 # same test strings, and none of them is leaked
 LEAKED = "leaked"
 MOST_COPIES, MOST_PARAPHRASES = 1, 3  # of a leaked string
-LEAKS = rf"{LEAKED}-(?P<exact>[0-{MOST_COPIES}])-(?P<paraphrases>[0-{MOST_PARAPHRASES}])"
+LEAKS = rf"{LEAKED}-(?P<n_copies>[0-{MOST_COPIES}])-(?P<paraphrases>[0-{MOST_PARAPHRASES}])"
 WITHOUT_PRODUCTION = "without-production"  # no training string begins with one of the productions
 PRODUCTIONS_LEFT_OUT = rf"{WITHOUT_PRODUCTION}-(?P<production>\d+)"
 
@@ -22,31 +22,31 @@ INTERVENTIONS = (
 class Leak(NamedTuple):
     """How often each leaked string is among the training strings: its copies and paraphrases."""
 
-    exact: int
+    n_copies: int
     paraphrases: int
 
 
 NO_LEAK = Leak(0, 0)
 LEAK_CONDITIONS = tuple(
-    Leak(exact, paraphrases)
-    for exact in range(MOST_COPIES + 1)
+    Leak(n_copies, paraphrases)
+    for n_copies in range(MOST_COPIES + 1)
     for paraphrases in range(MOST_PARAPHRASES + 1)
 )
 
 
 def leaked(leak: Leak) -> str:
     """The variant of one condition of the factorial, such as leaked-1-3."""
-    return f"{LEAKED}-{leak.exact}-{leak.paraphrases}"
+    return f"{LEAKED}-{leak.n_copies}-{leak.paraphrases}"
 
 
-def leaked_times(exact: int) -> str:
+def leaked_times(n_copies: int) -> str:
     """The beginning of the variants with this number of exact copies, such as leaked-1."""
-    return f"{LEAKED}-{exact}"
+    return f"{LEAKED}-{n_copies}"
 
 
 def leak_of(name: str) -> Leak | None:
     found = re.fullmatch(LEAKS, name)
-    return Leak(int(found["exact"]), int(found["paraphrases"])) if found else None
+    return Leak(int(found["n_copies"]), int(found["paraphrases"])) if found else None
 
 
 def without_production(number: int) -> str:

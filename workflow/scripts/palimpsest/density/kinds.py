@@ -48,9 +48,9 @@ nearest float: distance to the nearest training string; exactly 0 for a copy
 mean_distance float: mean distance to the k nearest training strings
 group str: the rule with which the string's derivation begins
 length int: number of symbols
-strings str: leaked: in the training strings of some runs; never: in none; placebo: also in none,
-    and treated by regressions as if leaked
-exact int: copies of each leaked string among the training strings: 0 or 1
+string_role str: leaked: in the training strings of some runs; never: in none; placebo: also in
+    none, and treated by regressions as if leaked
+n_copies int: copies of each leaked string among the training strings: 0 or 1
 paraphrases int: number of paraphrases of each leaked string among the training strings: 0 to 3
 effective_epochs int: epochs times the copies and paraphrases of the string among the training
     strings
@@ -59,8 +59,8 @@ perplexity float: exp(loss)
 answer_right bool: whether the loss is below that of the string's distractor, a paraphrase that is
     never trained on: a question with two answers
 estimator str: gaussian, exponential, top-k distance or length
-setting float?: bandwidth of a kernel, or number of neighbours; null for an estimator without a
-    setting
+bandwidth_or_k float?: bandwidth of a kernel, or number of neighbours; null for an estimator without
+    a setting
 auc float: probability that a leaked string has the higher density than one that is never leaked;
     ties count half
 placebo float: the same of placebos against other strings never leaked
@@ -105,11 +105,11 @@ given_log_prob float?: the same, partial: at equal exact probability of the stri
 association float?: Somers' D of the support and the start, over pairs of strings with different
     starts; of the support, what its rank has beyond a smooth curve on that of the exact
     probability; null if all starts are equal
-comparable float?: the same, for comparing trained with unseen strings: in one of them, the latest
-    starts count as never, so that both have about the same share of strings that never start; null
-    if all starts are then equal, or if the other kind is not measured
-never float: share of the strings that are never memorised
-never_or_late float: share of the strings that count as never in `comparable`
+association_censored float?: the same, for comparing trained with unseen strings: in one of them,
+    the latest starts count as never, so that both have about the same share of strings that never
+    start; null if all starts are then equal, or if the other kind is not measured
+share_never_memorised float: share of the strings that are never memorised
+share_censored float: share of the strings that count as never in `association_censored`
 role str: corpus or query
 segment_id str: name of the segment: that of its text, as of a string
 text str: the words, separated by blanks
@@ -154,7 +154,7 @@ LEAKAGE = Kind(
     "how dense the training data is around it, and how well the model does on it.",
     f"{FOLDER}/leakage.parquet",
     columns("""
-        model language size seed variant string_id group length strings exact paraphrases
+        model language size seed variant string_id group length string_role n_copies paraphrases
         effective_epochs loss perplexity answer_right embedding kernel bandwidth log_density
         mean_distance
     """),
@@ -165,7 +165,8 @@ SEPARATION = Kind(
     "tells leaked test strings from others of the same run.",
     f"{FOLDER}/separation.parquet",
     columns("""
-        model language size seed exact paraphrases embedding estimator setting auc placebo n_strings
+        model language size seed n_copies paraphrases embedding estimator bandwidth_or_k auc placebo
+        n_strings
     """),
 )
 RETRIEVAL = Kind(
@@ -200,10 +201,10 @@ REGRESSIONS = Kind(
     f"{FOLDER}/regressions.parquet",
     columns(
         f"""
-        model language size strings regression outcome predictor embedding? {REGRESSED}
+        model language size string_role regression outcome predictor embedding? {REGRESSED}
         effect lower upper
         """,
-        strings="str: leaked (the test strings), or placebo: none is really leaked",
+        string_role="str: leaked (the test strings), or placebo: none is really leaked",
         lower="float?: lower end of the 95 % interval of exchanging strings",
     ),
 )
@@ -221,11 +222,11 @@ TRUTH = Kind(
     f"{OF_VARIANT}/truth.parquet",
     columns(
         """
-        model language size seed variant strings embedding? estimator setting correlation
+        model language size seed variant string_role embedding? estimator bandwidth_or_k correlation
         given_length n_strings
         """,
-        strings="str: trained: the distinct training strings, whose own copies count; or unseen: "
-        "strings never trained on",
+        string_role="str: trained: the distinct training strings, whose own copies count; or "
+        "unseen: strings never trained on",
     ),
 )
 MEMORISED = Kind(
@@ -236,10 +237,11 @@ MEMORISED = Kind(
     f"{OF_VARIANT}/memorised.parquet",
     columns(
         """
-        model language size seed variant strings measure evidence embedding kernel bandwidth
-        correlation given_log_prob association comparable never never_or_late n_strings
+        model language size seed variant string_role measure evidence embedding kernel bandwidth
+        correlation given_log_prob association association_censored share_never_memorised
+        share_censored n_strings
         """,
-        strings="str: trained; or unseen: strings never trained on, by the same measure",
+        string_role="str: trained; or unseen: strings never trained on, by the same measure",
         correlation="float?: Spearman's, of the log density and the epoch at which memorisation "
         "starts (never is the latest); null if one of them does not vary",
     ),

@@ -47,7 +47,7 @@ def runs(settings: Settings) -> Iterator[Runs]:
             names = asked["model"], language, asked["size"], variant
             # A twin has a job for each number of copies, and one for all left-out productions.
             leak = leak_of(variant)
-            job = leaked_times(leak.exact) if leak else WITHOUT_PRODUCTION
+            job = leaked_times(leak.n_copies) if leak else WITHOUT_PRODUCTION
             yield Runs(*names, settings.seeds, asked["recipe"], keeps=keeps, job=job)
 
 

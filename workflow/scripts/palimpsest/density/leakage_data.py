@@ -131,7 +131,7 @@ def planted_strings(tests: Tests, leak: Leak) -> list[String]:
     return [
         planted
         for string in tests.leaked
-        for planted in [string] * leak.exact + tests.paraphrases[string][: leak.paraphrases]
+        for planted in [string] * leak.n_copies + tests.paraphrases[string][: leak.paraphrases]
     ]
 
 

@@ -75,7 +75,7 @@ class Results:
         other = pd.Series(losses.loc[wrong["string_id"]].to_numpy(), of_string)
         found = pd.DataFrame(
             {
-                "strings": strings["role"],
+                "string_role": strings["role"],
                 "group": strings["group"],
                 "length": strings["text"].str.split().str.len(),
                 "loss": losses.loc[strings.index],
@@ -147,10 +147,10 @@ def leakage_table(runs: Iterable[Results], kernel: str, bandwidth: float) -> pd.
     parts = []
     for run in runs:
         tested = run.tested()
-        is_leaked = (tested["strings"] == kinds.LEAKED).to_numpy(dtype=bool)
+        is_leaked = (tested["string_role"] == kinds.LEAKED).to_numpy(dtype=bool)
         epochs = run.trace.epochs[-1] * sum(run.leak) * is_leaked
         about = tested.assign(
-            exact=run.leak.exact,
+            n_copies=run.leak.n_copies,
             paraphrases=run.leak.paraphrases,
             effective_epochs=epochs,
             perplexity=np.exp(tested["loss"]),
@@ -179,7 +179,7 @@ def chosen(density: pd.DataFrame, kernel: str, bandwidth: float) -> pd.DataFrame
 def separation_table(runs: Iterable[Results]) -> pd.DataFrame:
     rows = []
     for run in runs:
-        roles = run.tested()["strings"]
+        roles = run.tested()["string_role"]
         is_role = {role: (roles == role).to_numpy() for role in kinds.TESTED}
         for about, support in supports(run):
             values = support.reindex(roles.index).to_numpy()
@@ -200,10 +200,10 @@ def separation_table(runs: Iterable[Results]) -> pd.DataFrame:
 def supports(run: Results) -> Iterable[tuple[dict, pd.Series]]:
     """Every setting of every estimator with its values by string; a higher value is denser."""
     for (embedding, kernel, bandwidth), rows in run.density.groupby(kinds.OF_SETTING):
-        about = {"embedding": embedding, "estimator": kernel, "setting": bandwidth}
+        about = {"embedding": embedding, "estimator": kernel, "bandwidth_or_k": bandwidth}
         yield about, rows.set_index("string_id")["log_density"]
     for (embedding, k), rows in run.neighbours.groupby(["embedding", "k"]):
-        about = {"embedding": embedding, "estimator": kinds.TOP_K, "setting": float(k)}
+        about = {"embedding": embedding, "estimator": kinds.TOP_K, "bandwidth_or_k": float(k)}
         yield about, -rows.set_index("string_id")["mean_distance"]
 
 

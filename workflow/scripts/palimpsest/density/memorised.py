@@ -61,7 +61,7 @@ def memorised_table(run: Results, starts: pd.DataFrame, thresholds: Thresholds) 
                 rows.append(
                     {
                         **run.trace.run,
-                        "strings": strings,
+                        "string_role": strings,
                         "measure": measure,
                         "evidence": evidence,
                         "embedding": embedding,
@@ -70,9 +70,11 @@ def memorised_table(run: Results, starts: pd.DataFrame, thresholds: Thresholds) 
                         "correlation": spearman(support, start),
                         "given_log_prob": spearman_given(support, start, log_prob.loc[start.index]),
                         "association": rank_association(start, beyond),
-                        "comparable": np.nan if other is None else rank_association(late, beyond),
-                        "never": float(np.isinf(start).mean()),
-                        "never_or_late": float(np.isinf(late).mean()),
+                        "association_censored": np.nan
+                        if other is None
+                        else rank_association(late, beyond),
+                        "share_never_memorised": float(np.isinf(start).mean()),
+                        "share_censored": float(np.isinf(late).mean()),
                         "n_strings": len(start),
                     }
                 )

@@ -95,7 +95,7 @@ def regress(leakage: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
         row
         for treated in (kinds.LEAKED, kinds.PLACEBO)
         for row in regress_treated(
-            ordered[ordered["strings"].isin([treated, kinds.NEVER])], treated, seed
+            ordered[ordered["string_role"].isin([treated, kinds.NEVER])], treated, seed
         )
     ]
     study = leakage.iloc[0][STUDY].to_dict()
@@ -153,7 +153,7 @@ def regress_treated(
             if fitted.converged:
                 scores = Scores(fitted, values, intercepts)
                 intervals[1:] = scores.intervals(terms, fitted.estimates[1:], exchanges)
-            columns = {"strings": treated, "outcome": outcome, **regression.columns}
+            columns = {"string_role": treated, "outcome": outcome, **regression.columns}
             p_kinds = [WALD if is_logistic else SATTERTHWAITE] + [PERMUTATION] * terms.shape[1]
             for row, interval in zip(
                 _rows(columns, regression, fitted, p_values, p_kinds), intervals, strict=True
@@ -188,8 +188,8 @@ def _intercepts(rows: pd.DataFrame) -> dict[str, np.ndarray]:
 
 def _on_leaks(rows: pd.DataFrame, treated: str) -> Regression:
     """The leak condition: a copy, and paraphrases as an ordered category (A.5.1)."""
-    is_treated = (rows["strings"] == treated).to_numpy()
-    exact = rows["exact"].to_numpy() * is_treated
+    is_treated = (rows["string_role"] == treated).to_numpy()
+    exact = rows["n_copies"].to_numpy() * is_treated
     paraphrases = rows["paraphrases"].to_numpy() * is_treated
     polynomials = {name: values[paraphrases] for name, values in POLYNOMIALS.items()}
     columns = {
@@ -352,7 +352,7 @@ def _check(leakage: pd.DataFrame, seed: int) -> None:
     _check_values(leakage)
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise UserError(f"seed {seed!r}: the seed of exchanges must be a whole number, 0 or more")
-    if missing := sorted({*kinds.TESTED} - {*leakage["strings"]}):
+    if missing := sorted({*kinds.TESTED} - {*leakage["string_role"]}):
         raise _error(
             kinds.LEAKAGE,
             f"no rows of strings that are {missing[0]!r}; regressions compare leaked, placebo and "
@@ -376,7 +376,7 @@ def _check(leakage: pd.DataFrame, seed: int) -> None:
 def _check_values(leakage: pd.DataFrame) -> None:
     numbers = {
         "length": lambda x: x > 0,
-        "exact": lambda x: (x >= 0) & (x <= MOST_COPIES),
+        "n_copies": lambda x: (x >= 0) & (x <= MOST_COPIES),
         "paraphrases": lambda x: (x >= 0) & (x <= MOST_PARAPHRASES),
         "perplexity": np.isfinite,
         "answer_right": lambda x: (x == 0) | (x == 1),
@@ -393,13 +393,13 @@ def _check_values(leakage: pd.DataFrame) -> None:
                 f"string {row['string_id']} of seed {row['seed']} has {row[name]} as {name!r}, "
                 "which no regression can use; make the table again",
             )
-    roles = leakage.groupby(["seed", "string_id"])["strings"].nunique()
+    roles = leakage.groupby(["seed", "string_id"])["string_role"].nunique()
     if (roles > 1).any():
         seed, name = roles.index[roles > 1][0]
         raise _error(
             kinds.LEAKAGE,
-            f"string {name} of seed {seed} has several values of 'strings'; a string is leaked, a "
-            "placebo or never leaked in all runs: make the table again",
+            f"string {name} of seed {seed} has several values of 'string_role'; a string is "
+            "leaked, a placebo or never leaked in all runs: make the table again",
         )
 
 

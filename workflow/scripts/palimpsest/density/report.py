@@ -66,12 +66,12 @@ def leakage_rows(leakage: pd.DataFrame) -> list[dict]:
                 *((name, "log_density", own) for name, own in by_embedding.items()),
             )
         }
-        for exact, paraphrases in found["loss", kinds.LEAKED].columns:
+        for n_copies, paraphrases in found["loss", kinds.LEAKED].columns:
             of_condition = {
-                f"{name}_{role}": mean_over_seeds(values[exact, paraphrases])
+                f"{name}_{role}": mean_over_seeds(values[n_copies, paraphrases])
                 for (name, role), values in found.items()
             }
-            rows.append({**study, "exact": exact, "paraphrases": paraphrases, **of_condition})
+            rows.append({**study, "n_copies": n_copies, "paraphrases": paraphrases, **of_condition})
     return rows
 
 
@@ -98,7 +98,7 @@ def regression_rows(regressions: pd.DataFrame) -> list[dict]:
         row["outcome"] = OUTCOMES[row["outcome"]]
         row["predictor"] = "" if pd.isna(row["predictor"]) else row["predictor"]
         row["embedding"] = EMBEDDINGS.get(row["embedding"], "")
-        rows.append({**row, **estimates(own.set_index("strings"))})
+        rows.append({**row, **estimates(own.set_index("string_role"))})
     return rows
 
 
@@ -127,7 +127,7 @@ def memorised_rows(memorised: pd.DataFrame) -> list[dict]:
             own = table[table["measure"] == measure]
             parts = associations(own)
             difference = compared(parts)
-            never = own.groupby("strings")["never"].mean()
+            never = own.groupby("string_role")["share_never_memorised"].mean()
             rows.append(
                 {
                     **row,

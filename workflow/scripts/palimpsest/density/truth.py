@@ -40,7 +40,7 @@ def truth_table(run: Results) -> pd.DataFrame:
             rows.append(
                 {
                     **run.trace.run,
-                    "strings": kind,
+                    "string_role": kind,
                     **about,
                     "correlation": spearman(found, log_prob),
                     "given_length": float("nan")
@@ -55,4 +55,4 @@ def truth_table(run: Results) -> pd.DataFrame:
 def every_estimator(run: Results, length: pd.Series) -> Iterator[tuple[dict, pd.Series]]:
     """Every setting of every estimator with its values by string; the last is minus the length."""
     yield from supports(run)
-    yield {"embedding": None, "estimator": LENGTH, "setting": None}, -length
+    yield {"embedding": None, "estimator": LENGTH, "bandwidth_or_k": None}, -length

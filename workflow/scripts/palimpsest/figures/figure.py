@@ -38,12 +38,12 @@ class Figure:
 
     @property
     def draw(self) -> str:
-        """The place of the function, such as "palimpsest.density.figures.truth:truth"."""
+        """The location of the function, such as "palimpsest.density.figures.truth:truth"."""
         return f"{self.module}:{self.name}"
 
     @property
     def declaration(self) -> str:
-        """The place of the figure's declaration, for a fingerprint."""
+        """The location of the figure's declaration, for a fingerprint."""
         return f"{self.module}:FIGURE"
 
     def languages(self, outputs: Iterable[str]) -> list[str]:
@@ -77,7 +77,7 @@ class Figure:
 
     @property
     def code(self) -> tuple[str, ...]:
-        """The places of the code that draws the figure, for a fingerprint."""
+        """The locations of the code that draws the figure, for a fingerprint."""
         return "palimpsest.figures.render:render", self.draw
 
     def files(self, language: str) -> list[str]:

@@ -33,7 +33,7 @@ is_degenerate bool: whether the neuron is constant or not finite
 first int: number of the first neuron
 second int: number of the second neuron, which is larger
 mutual_information float?: mean over pairs, nats; null without pairs
-exchanged float: the same, after the strings of the second neuron are put in a random order: what
+permuted float: the same, after the strings of the second neuron are put in a random order: what
     the estimator finds where there is nothing
 intervention str: markers or shuffled answers
 share float: alpha, the share of the training strings that are given their answer as marker, where
@@ -41,7 +41,7 @@ share float: alpha, the share of the training strings that are given their answe
 n_neurons int: number of neurons
 n_degenerate int: of these, constant or not finite: in no mean
 n_pairs int: number of pairs
-mutual_information_exchanged float?: the same, after the strings of each second neuron are put in a
+mutual_information_permuted float?: the same, after the strings of each second neuron are put in a
     random order: what the estimator finds where there is nothing; null without pairs
 n_answers int: number of evaluated strings
 accuracy float: share of right answers on the evaluated strings
@@ -63,7 +63,7 @@ coverage float?: share of the distinct training strings with stand-ins
 n_layers int: number of the model's blocks
 """)
 OF_SITE = ["layer", "place", "position"]
-MEASURED = "n_neurons n_degenerate entropy n_pairs mutual_information mutual_information_exchanged"
+MEASURED = "n_neurons n_degenerate entropy n_pairs mutual_information mutual_information_permuted"
 ACTIVATIONS = Kind(
     "activations",
     "One row per evaluated string, site and position: the activations of all neurons.",
@@ -104,7 +104,7 @@ PAIRS = Kind(
     columns(
         """
         model language size seed variant layer place position first second mutual_information
-        exchanged
+        permuted
         """,
         mutual_information="float: nats; the estimate can be a little below 0",
     ),

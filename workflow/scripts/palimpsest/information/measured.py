@@ -125,7 +125,7 @@ def pairs_of(
 ) -> pd.DataFrame:
     """The columns on pairs of neurons of a site's float[strings, neurons].
 
-    They are `first`, `second`, `mutual_information` and `exchanged`.
+    They are `first`, `second`, `mutual_information` and `permuted`.
     """
     chosen = chosen_pairs(values, most)
     estimates = partial(mutual_information_of_pairs, k=k, threads=threads)
@@ -138,7 +138,7 @@ def pairs_of(
         {
             **chosen._asdict(),
             "mutual_information": estimates(values, chosen),
-            "exchanged": estimates(twice, apart),
+            "permuted": estimates(twice, apart),
         }
     )
 
@@ -157,7 +157,7 @@ def means(neurons: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
             "entropy": usable.groupby(OF_SITE)["entropy"].mean(),
             "n_pairs": of_pairs.size(),
             "mutual_information": of_pairs["mutual_information"].mean(),
-            "mutual_information_exchanged": of_pairs["exchanged"].mean(),
+            "mutual_information_permuted": of_pairs["permuted"].mean(),
         },
         index=by_site.size().index,
     )

@@ -25,7 +25,7 @@ ACCURACY, SHARE = "accuracy", "share"
 MEMORISED, CONTEXTUAL = "memorised", "contextual"
 # The placebo column of each measure, and its name in words
 PLACEBOS = {
-    INFORMATION: ("mutual_information_exchanged", "exchanged strings"),
+    INFORMATION: ("mutual_information_permuted", "exchanged strings"),
     MEMORISED: ("memorised_unseen", "strings never trained on"),
     CONTEXTUAL: ("contextual_unseen", "strings never trained on"),
 }
@@ -44,7 +44,7 @@ def at_site(information: pd.DataFrame) -> pd.DataFrame:
     return information[(information["place"] == MLP) & (information["position"] == LAST)]
 
 
-def with_innocent(information: pd.DataFrame) -> pd.DataFrame:
+def with_nuisance_control(information: pd.DataFrame) -> pd.DataFrame:
     """The rows, and those of an innocent change of the training strings as one more intervention.
 
     Without shuffled answers, strings have no markers. Markers that agree by chance alone say

@@ -27,7 +27,7 @@ from palimpsest.models.adapters import (
     with_adapter,
 )
 from palimpsest.models.build import build
-from palimpsest.models.parts import embeddings_and_head, layers
+from palimpsest.models.parameter_names import embeddings_and_head, layers
 from palimpsest.models.sites import Site, captured, sites_of
 from palimpsest.models.trained import ADAMW, MOMENTUM, SGD
 from palimpsest.training.deepspeed_engine import (

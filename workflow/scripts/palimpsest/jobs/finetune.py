@@ -60,7 +60,7 @@ class Job:
         run = replace(assignment.run(self.dataset), **kept)
         match self.regime:
             case Replicates(numbers):
-                return [replace(run, draw=number) for number in numbers]
+                return [replace(run, replicate=number) for number in numbers]
             case LeaveOneOut(n, again):
                 names = strings_to_leave_out(self.dataset, n)
                 left_out = [None, *names] if again else names
@@ -68,7 +68,7 @@ class Job:
             case OnePass(every=every, replicate=replicate):
                 # An epoch of a stream is one of its macro-batches.
                 once = replace(run.recipe, epochs=n_cohorts(self.dataset), evaluate_every=every)
-                return [replace(run, recipe=once, draw=replicate)]
+                return [replace(run, recipe=once, replicate=replicate)]
         return [run]
 
 

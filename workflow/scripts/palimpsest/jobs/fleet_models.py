@@ -11,7 +11,7 @@ import torch
 
 from palimpsest.models import Model
 from palimpsest.models.build import build
-from palimpsest.models.parts import embeddings_and_head, layers
+from palimpsest.models.parameter_names import embeddings_and_head, layers
 from palimpsest.models.sites import Site
 from palimpsest.models.trained import ADAMW, MOMENTUM, SGD
 from palimpsest.training.fleet import FleetEngine

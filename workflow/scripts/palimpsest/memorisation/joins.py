@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from palimpsest.errors import UserError
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.kinds import DATASET, LEARNING
+from palimpsest.memorisation.kinds import LEARNING, TRAINING_SET
 from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
@@ -16,7 +16,7 @@ CURVE = [*RUN, "measure", "epoch"]
 
 def curves(kind: Kind, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
     """The columns of a kind that `dataset` or `learning` has; a row per run, measure and epoch."""
-    of_measures = [name for name in DATASET.names if name in {*CURVE, *kind.names}]
+    of_measures = [name for name in TRAINING_SET.names if name in {*CURVE, *kind.names}]
     of_runs = [name for name in LEARNING.names if name in {*kind.names} - {*of_measures}]
     return beside_learning(dataset[of_measures], learning, of_runs)
 

@@ -14,11 +14,12 @@ score_at_optimum float?: score at the epoch of optimal learning; NaN if the stri
 score_at_end float?: score at the last epoch; NaN if the string has no stand-ins
 below_at_optimum float?: 1 if the loss is below the threshold at the epoch of optimal learning, even
     if it rises above the threshold later, otherwise 0; NaN if the string has no stand-ins
-depth_at_optimum float?: score at the epoch of optimal learning without the rule for the start; NaN
+margin_at_optimum float?: score at the epoch of optimal learning without the rule for the start; NaN
     likewise
 below_unseen float?: share of the unseen strings whose loss is below the threshold at this epoch,
-    even if it rises above the threshold later; NaN if `fraction_unseen` is NaN
-depth_unseen float?: `depth_distinct` of the unseen strings; NaN if `fraction_unseen` is NaN
+    even if it rises above the threshold later; NaN if `share_memorised_unseen` is NaN
+margin_unseen float?: `margin_distinct` of the unseen strings; NaN if `share_memorised_unseen` is
+    NaN
 stand_in_gap float?: for same-frequency: distance between the Bayes-optimal losses of the string and
     the nearest unseen strings, nats over all its tokens; otherwise NaN
 loss float: the model's loss on the string, nats per predicted token
@@ -28,27 +29,27 @@ score float?: degree of memorisation in [0, 1]; 0 before the start; NaN if the s
     stand-ins
 coverage float: share of the training strings (with copies) that the measure applies to: those with
     stand-ins for same-frequency, otherwise all; the other columns are about these strings
-fraction float?: share of training strings (with copies) that are memorised; NaN if the coverage is
-    0
-weighted float?: mean score of the training strings (with copies); NaN if the coverage is 0
-fraction_distinct float?: share of distinct training strings that are memorised; NaN if the coverage
-    is 0
-weighted_distinct float?: mean score of the distinct training strings; NaN if the coverage is 0
+share_memorised float?: share of training strings (with copies) that are memorised; NaN if the
+    coverage is 0
+mean_score float?: mean score of the training strings (with copies); NaN if the coverage is 0
+share_memorised_distinct float?: share of distinct training strings that are memorised; NaN if the
+    coverage is 0
+mean_score_distinct float?: mean score of the distinct training strings; NaN if the coverage is 0
 below_distinct float?: share of the distinct training strings whose loss is below the threshold at
     this epoch, even if it rises above the threshold later; NaN if the coverage is 0
-depth_distinct float?: mean over the distinct training strings of the score that they have at this
+margin_distinct float?: mean over the distinct training strings of the score that they have at this
     epoch without the rule for the start; NaN if the coverage is 0
-fraction_unseen float?: false alarms: share of the unseen strings (distinct strings that may stand
-    in, because they were never trained on) that the measure calls memorised; NaN if the measure
-    needs stand-ins and there are none
-weighted_unseen float?: mean score of the unseen strings; NaN if `fraction_unseen` is NaN
+share_memorised_unseen float?: false alarms: share of the unseen strings (distinct strings that may
+    stand in, because they were never trained on) that the measure calls memorised; NaN if the
+    measure needs stand-ins and there are none
+mean_score_unseen float?: mean score of the unseen strings; NaN if `share_memorised_unseen` is NaN
 below_covered float?: `below_distinct` over the strings that have stand-ins, under every measure: on
     these strings, measures can be compared; NaN if no string has stand-ins
 below_unseen_covered float?: `below_unseen` over the unseen strings that have stand-ins, under every
     measure; NaN if there are none
-fraction_perfect float?: placebo: `fraction` of a model that knows the language and nothing else,
-    whose losses are the Bayes-optimal ones; NaN for recollection_accuracy
-weighted_perfect float?: `weighted` of such a model
+share_memorised_perfect float?: placebo: `share_memorised` of a model that knows the language and
+    nothing else, whose losses are the Bayes-optimal ones; NaN for recollection_accuracy
+mean_score_perfect float?: `mean_score` of such a model
 band_first float?: first epoch at which memorisation of a string starts
 band_last float?: last epoch at which memorisation of a string starts
 never_starts float?: share of the distinct strings whose memorisation never starts; NaN if the
@@ -99,7 +100,7 @@ threshold_ratio float?: this distance relative to the threshold by retraining; N
     is ever 0
 placebo_below_at_optimum float?: below_at_optimum of a placebo, a string that no run was trained on:
     the one whose Bayes-optimal loss is nearest; NaN unless the evidence is a retraining
-placebo_depth_at_optimum float?: depth_at_optimum of that placebo
+placebo_margin_at_optimum float?: margin_at_optimum of that placebo
 self_influence float?: loss when trained without the string minus loss when trained with it, mean
     over the epochs, nats per token; NaN for bayes
 counterpart str?: the language's counterpart of high entropy, with the same rules; null if it has
@@ -134,13 +135,13 @@ STARTS = Kind(
     columns(
         """
         model language size seed variant string_id count log_prob measure evidence start
-        threshold_at_optimum score_at_optimum score_at_end below_at_optimum depth_at_optimum
-        below_unseen depth_unseen stand_in_gap
+        threshold_at_optimum score_at_optimum score_at_end below_at_optimum margin_at_optimum
+        below_unseen margin_unseen stand_in_gap
         """,
         below_unseen="float?: mean `below_at_optimum` of the string's stand-ins, which were never "
         "trained on: unseen strings of the same Bayes-optimal loss; NaN if the string has no "
         "stand-ins, or if these need stand-ins and have none",
-        depth_unseen="float?: mean `depth_at_optimum` of the string's stand-ins",
+        margin_unseen="float?: mean `margin_at_optimum` of the string's stand-ins",
     ),
 )
 SCORES = Kind(
@@ -151,17 +152,17 @@ SCORES = Kind(
         model language size seed variant string_id measure evidence epoch loss threshold score
     """),
 )
-DATASET = Kind(
-    "dataset",
+TRAINING_SET = Kind(
+    "training_set",
     "One row per seed, measure and epoch: memorisation of the whole training set.",
-    f"{OF_VARIANT}/dataset.parquet",
+    f"{OF_VARIANT}/training_set.parquet",
     columns(
         """
-        model language size seed variant measure evidence epoch coverage fraction weighted
-        fraction_distinct weighted_distinct below_distinct depth_distinct fraction_unseen
-        weighted_unseen below_unseen depth_unseen below_covered below_unseen_covered
-        fraction_perfect weighted_perfect band_first band_last never_starts start_p10 start_p90
-        assumption_broken
+        model language size seed variant measure evidence epoch coverage share_memorised mean_score
+        share_memorised_distinct mean_score_distinct below_distinct margin_distinct
+        share_memorised_unseen mean_score_unseen below_unseen margin_unseen below_covered
+        below_unseen_covered share_memorised_perfect mean_score_perfect band_first band_last
+        never_starts start_p10 start_p90 assumption_broken
         """,
         assumption_broken="float?: share of (string, epoch) pairs whose loss is above the loss "
         "without the string (Lemma 1 assumes that there are none); NaN if the measure does not"
@@ -185,15 +186,15 @@ AVERAGES = Kind(
     f"{OF_VARIANT}/averages.parquet",
     columns(
         "model language size variant measure quantity epoch n_seeds mean std min max",
-        measure="str?: as in `dataset`; null for a quantity of `learning`",
-        quantity="str: a column of the table `dataset` or `learning`",
+        measure="str?: as in `training_set`; null for a quantity of `learning`",
+        quantity="str: a column of the table `training_set` or `learning`",
     ),
 )
 TARGET_SCORES = Kind(
     "target_scores",
     "One row per seed, target string, measure, evidence and epoch: memorisation by "
     "retraining without the string, and by the same-frequency approximation.",
-    f"{FOLDER}/exact.parquet",
+    f"{FOLDER}/target_scores.parquet",
     columns(
         """
         model language size seed role string_id count log_prob optimal_loss measure evidence epoch
@@ -225,7 +226,7 @@ LEAVE_ONE_OUT = Kind(
         """
         model language size seed string_id count log_prob weight measure evidence threshold
         threshold_distance threshold_ratio start score_at_optimum score_at_end below_at_optimum
-        depth_at_optimum placebo_below_at_optimum placebo_depth_at_optimum self_influence
+        margin_at_optimum placebo_below_at_optimum placebo_margin_at_optimum self_influence
         assumption_broken optimal_epoch still_learning counterpart
         """,
         threshold="float?: loss below which the string counts as memorised, nats per token; for "

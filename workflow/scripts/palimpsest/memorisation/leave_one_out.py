@@ -176,14 +176,14 @@ def measure_rows(
     measure, evidence = key
     at, n_strings = source.optimum, result.start.size
     influence = broken = np.full(n_strings, np.nan)
-    placebo_below = placebo_depth = influence
+    placebo_below = placebo_margin = influence
     if key not in OF_THE_LANGUAGE:
         influence = (source.without - source.loss).mean(axis=0)
         broken = lemma_assumption_broken(source.loss, source.without)[0]
         known = np.isfinite(source.placebo_without).all(axis=0)
         losses = source.placebo[:, known], source.placebo_without[:, known]
         found = COMPARED[measure](*losses, start).among(known)
-        placebo_below, placebo_depth = found.below_at(at), found.depth[at]
+        placebo_below, placebo_margin = found.below_at(at), found.margin[at]
     return {
         "measure": measure,
         "evidence": evidence,
@@ -192,9 +192,9 @@ def measure_rows(
         "score_at_optimum": result.score[at],
         "score_at_end": result.score[-1],
         "below_at_optimum": result.below_at(at),
-        "depth_at_optimum": result.depth[at],
+        "margin_at_optimum": result.margin[at],
         "placebo_below_at_optimum": placebo_below,
-        "placebo_depth_at_optimum": placebo_depth,
+        "placebo_margin_at_optimum": placebo_margin,
         "self_influence": influence,
         "assumption_broken": broken,
     }
@@ -288,9 +288,9 @@ def threshold_distance(cheap: Memorisation, exact: Memorisation) -> tuple[np.nda
 def side_by_side(leave_one_out: pd.DataFrame) -> pd.DataFrame:
     """Pairs of values: every quantity of every string, by a cheaper threshold and by retraining.
 
-    One row per run, string, cheaper measure and evidence, and quantity. The columns are `exact`,
-    `approximate`, their `distance` and, for thresholds only, the `ratio` of the distance to the
-    exact value. For thresholds, distance and ratio are means over the epochs.
+    One row per run, string, cheaper measure and evidence, and quantity. The columns are
+    `by_retraining`, `approximate`, their `distance` and, for thresholds only, the `ratio` of the
+    distance to the exact value. For thresholds, distance and ratio are means over the epochs.
     """
     keys = [*RUN, "string_id", "quantity"]
     long = leave_one_out.melt(
@@ -307,11 +307,11 @@ def side_by_side(leave_one_out: pd.DataFrame) -> pd.DataFrame:
     for cheap, exactly in CHEAPER_OR_AGAIN.items():
         if cheap not in by_evidence:
             continue  # nothing was trained again
-        exact = by_evidence[exactly].rename(columns={"approximate": "exact"})
-        parts.append(by_evidence[cheap].merge(exact[[*keys, "exact"]], on=keys))
+        exact = by_evidence[exactly].rename(columns={"approximate": "by_retraining"})
+        parts.append(by_evidence[cheap].merge(exact[[*keys, "by_retraining"]], on=keys))
     pairs = pd.concat(parts, ignore_index=True)
     is_threshold = pairs["quantity"] == "threshold"
-    distance = (pairs["approximate"] - pairs["exact"]).abs()
+    distance = (pairs["approximate"] - pairs["by_retraining"]).abs()
     distance = distance.mask(is_threshold, pairs.pop("threshold_distance"))
     ratio = pairs.pop("threshold_ratio").where(is_threshold)
     return pairs.assign(distance=distance, ratio=ratio)
@@ -336,7 +336,7 @@ def approximation_table(leave_one_out: pd.DataFrame) -> pd.DataFrame:
 
 def statistics(pairs: pd.DataFrame, quantity: str) -> list[dict]:
     """One row per statistic: number of strings, value and interval, for one quantity."""
-    exact, approximate = pairs["exact"].to_numpy(), pairs["approximate"].to_numpy()
+    exact, approximate = pairs["by_retraining"].to_numpy(), pairs["approximate"].to_numpy()
     means = {"mean_error": approximate - exact, "mean_absolute_error": pairs["distance"].to_numpy()}
     if quantity == "threshold":
         means["mean_relative_error"] = pairs["ratio"].to_numpy()

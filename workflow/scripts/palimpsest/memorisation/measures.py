@@ -44,16 +44,16 @@ class Memorisation:
 
     `start` float[strings] is the index of an epoch, and NaN if memorisation never starts. `score`
     float[epochs, strings] is in [0, 1], and 0 before the start. A string is memorised if its loss
-    is below `threshold` float[epochs, strings]. `depth` float[epochs, strings] is the score without
-    the rule for the start: it is above 0 at each epoch with a loss below the threshold, even if the
-    loss rises above the threshold later. If a string's threshold is unknown, all its values are
-    NaN.
+    is below `threshold` float[epochs, strings]. `margin` float[epochs, strings] is the score
+    without the rule for the start: it is above 0 at each epoch with a loss below the threshold,
+    even if the loss rises above the threshold later. If a string's threshold is unknown, all its
+    values are NaN.
     """
 
     start: np.ndarray
     score: np.ndarray
     threshold: np.ndarray
-    depth: np.ndarray
+    margin: np.ndarray
 
     @property
     def memorised(self) -> np.ndarray:
@@ -63,7 +63,7 @@ class Memorisation:
     @property
     def is_below(self) -> np.ndarray:
         """bool[epochs, strings]: whether the loss is below the threshold at this epoch."""
-        return self.depth > 0
+        return self.margin > 0
 
     def below_at(self, epoch: int) -> np.ndarray:
         """float[strings]: 1 if the loss is below the threshold at an epoch, 0 if not, or NaN."""
@@ -79,7 +79,7 @@ class Memorisation:
 
         This result has the strings where `known` is true, in order.
         """
-        values = (self.start, self.score, self.threshold, self.depth)
+        values = (self.start, self.score, self.threshold, self.margin)
         spread = [np.full((*value.shape[:-1], len(known)), np.nan) for value in values]
         for array, value in zip(spread, values, strict=True):
             array[..., known] = value
@@ -122,12 +122,12 @@ class Memorisation:
         threshold = np.broadcast_to(check_loss("threshold", threshold), loss.shape)
         below = threshold - loss > rounding_error(threshold, FEWEST_TERMS)
         first = START_RULES[start](below)
-        depth = below.astype(float)
+        margin = below.astype(float)
         if not binary:
             # A loss is never below a threshold of 0, so this never divides by 0.
-            np.divide(threshold - loss, threshold, out=depth, where=below)
-        score = np.where(np.arange(len(loss))[:, None] >= first, depth, 0.0)
-        return cls(np.where(first < len(loss), first, np.nan), score, threshold, depth)
+            np.divide(threshold - loss, threshold, out=margin, where=below)
+        score = np.where(np.arange(len(loss))[:, None] >= first, margin, 0.0)
+        return cls(np.where(first < len(loss), first, np.nan), score, threshold, margin)
 
 
 def recollection(

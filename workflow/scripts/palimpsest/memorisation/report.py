@@ -92,9 +92,9 @@ def false_alarm_rows(tradeoff: pd.DataFrame) -> list[dict]:
         "coverage",
         "below_distinct",
         "below_unseen",
-        "fraction_distinct",
-        "fraction_unseen",
-        "fraction_perfect",
+        "share_memorised_distinct",
+        "share_memorised_unseen",
+        "share_memorised_perfect",
     ]
     rows = []
     for row, group in groups(optimum, ["language", "measure"]):

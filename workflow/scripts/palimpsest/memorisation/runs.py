@@ -1,4 +1,4 @@
-"""The tables starts, scores, dataset, learning and averages, from traces and datasets of runs."""
+"""Tables: starts, scores, training_set, learning, averages; from traces and datasets of runs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.all_measures import Thresholds, every_measure, measures_by_string
 from palimpsest.memorisation.approximation import GAP, StandIns, loss_of_others, stand_ins
-from palimpsest.memorisation.kinds import AVERAGES, DATASET, LEARNING, SCORES, STARTS
+from palimpsest.memorisation.kinds import AVERAGES, LEARNING, SCORES, STARTS, TRAINING_SET
 from palimpsest.memorisation.measures import (
     Memorisation,
     Start,
@@ -22,15 +22,15 @@ from palimpsest.memorisation.measures import (
 )
 from palimpsest.traces import Trace
 
-# Columns of `dataset` about strings never trained on, and about a perfect learner
-UNSEEN = ["fraction_unseen", "weighted_unseen", "below_unseen", "depth_unseen"]
-PERFECT = ["fraction_perfect", "weighted_perfect"]
+# Columns of `training_set` about strings never trained on, and about a perfect learner
+UNSEEN = ["share_memorised_unseen", "mean_score_unseen", "below_unseen", "margin_unseen"]
+PERFECT = ["share_memorised_perfect", "mean_score_perfect"]
 DATASET_KEYS = ["language", "size", "seed", "variant"]
 LATE = 0.9  # share of the training after which optimal learning may not be reached yet
 
 
 @reads(traces=[traces.read], datasets=[STRINGS])
-@makes(STARTS, SCORES, DATASET, LEARNING, AVERAGES)
+@makes(STARTS, SCORES, TRAINING_SET, LEARNING, AVERAGES)
 def memorisation_tables(
     traces: Sequence[Trace],
     datasets: Sequence[pd.DataFrame],
@@ -57,13 +57,13 @@ def memorisation_tables(
     stacked = {
         kind: pd.concat([part[kind] for part in parts], ignore_index=True) for kind in parts[0]
     }
-    return {**stacked, "averages": averages(stacked["dataset"], stacked["learning"])}
+    return {**stacked, "averages": averages(stacked["training_set"], stacked["learning"])}
 
 
-def averages(dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
-    """Mean and spread over the seeds of every quantity of the tables `dataset` and `learning`."""
+def averages(training_set: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
+    """Mean and spread over the seeds of the quantities of `training_set` and `learning`."""
     group = ["model", "language", "size", "variant"]
-    of_measures = dataset.drop(columns=["seed", "evidence", "assumption_broken"])
+    of_measures = training_set.drop(columns=["seed", "evidence", "assumption_broken"])
     of_runs = learning.drop(columns=["seed", "n_train", "still_learning"]).assign(measure=None)
     long = pd.concat(
         [
@@ -89,7 +89,7 @@ def run_tables(
     learning = learning_table(trace, strings)
     optimum = int(np.searchsorted(trace.epochs, learning["optimal_epoch"].iloc[0]))
     broken = lemma_assumption_broken(trained.loss, proxy_loss)[1]
-    starts, scores, dataset = [], [], []
+    starts, scores, training_set = [], [], []
     for (measure, evidence), result in measured.items():
         approximated = evidence in loss_without
         keys = {**trace.run, "measure": measure, "evidence": evidence}
@@ -105,7 +105,7 @@ def run_tables(
             **false_alarms(others, unseen.get(("contextual", "same-frequency"))),
             **perfect.get((measure, evidence), {}),
         }
-        dataset.append(
+        training_set.append(
             dataset_rows(
                 {**keys, **placebos}, train["count"], trace.epochs, result, proxies.exist, share
             )
@@ -113,7 +113,7 @@ def run_tables(
     return {
         "starts": pd.concat(starts, ignore_index=True),
         "scores": pd.concat(scores, ignore_index=True),
-        "dataset": pd.concat(dataset, ignore_index=True),
+        "training_set": pd.concat(training_set, ignore_index=True),
         "learning": learning,
     }
 
@@ -151,7 +151,7 @@ def measured_unseen(
 def false_alarms(
     unseen: Memorisation | None, with_stand_ins: Memorisation | None
 ) -> dict[str, np.ndarray]:
-    """Columns of `dataset` about the unseen strings under one measure.
+    """Columns of `training_set` about the unseen strings under one measure.
 
     `with_stand_ins` is the result of a measure that needs stand-ins; None if there are none.
     """
@@ -159,10 +159,10 @@ def false_alarms(
         return {}
     equally = np.ones(len(unseen.start))
     shares = {
-        "fraction_unseen": share_of(unseen.memorised, unseen, equally),
-        "weighted_unseen": share_of(unseen.score, unseen, equally),
+        "share_memorised_unseen": share_of(unseen.memorised, unseen, equally),
+        "mean_score_unseen": share_of(unseen.score, unseen, equally),
         "below_unseen": share_of(unseen.is_below, unseen, equally),
-        "depth_unseen": share_of(unseen.depth, unseen, equally),
+        "margin_unseen": share_of(unseen.margin, unseen, equally),
     }
     if with_stand_ins is None:
         return shares
@@ -174,8 +174,8 @@ def stand_ins_at_optimum(
     proxies: StandIns, unseen: Memorisation | None, optimum: int
 ) -> dict[str, np.ndarray | float]:
     if unseen is None:
-        return {"below_unseen": np.nan, "depth_unseen": np.nan}
-    at_optimum = {"below_unseen": unseen.is_below[optimum], "depth_unseen": unseen.depth[optimum]}
+        return {"below_unseen": np.nan, "margin_unseen": np.nan}
+    at_optimum = {"below_unseen": unseen.is_below[optimum], "margin_unseen": unseen.margin[optimum]}
     return {
         name: proxies.mean_of(np.where(unseen.is_known, values, np.nan))
         for name, values in at_optimum.items()
@@ -185,7 +185,7 @@ def stand_ins_at_optimum(
 def of_perfect_learner(
     train: pd.DataFrame, proxies: StandIns, thresholds: Thresholds
 ) -> dict[tuple[str, str], dict[str, float]]:
-    """Columns of `dataset` about a model that knows the language and nothing else.
+    """Columns of `training_set` about a model that knows the language and nothing else.
 
     Its loss on every string, trained on or not, is the Bayes-optimal loss. It memorised nothing, so
     a measure that calls its strings memorised measures something else. Accuracy is left out: the
@@ -200,8 +200,8 @@ def of_perfect_learner(
     count = train["count"].to_numpy()
     return {
         key: {
-            "fraction_perfect": share_of(result.memorised, result, count)[0],
-            "weighted_perfect": share_of(result.score, result, count)[0],
+            "share_memorised_perfect": share_of(result.memorised, result, count)[0],
+            "mean_score_perfect": share_of(result.score, result, count)[0],
         }
         for key, result in measured.items()
     }
@@ -232,7 +232,7 @@ def start_rows(
             "score_at_optimum": result.score[optimum],
             "score_at_end": result.score[-1],
             "below_at_optimum": result.below_at(optimum),
-            "depth_at_optimum": result.depth[optimum],
+            "margin_at_optimum": result.margin[optimum],
         }
     )
 
@@ -260,7 +260,7 @@ def dataset_rows(
     covered: np.ndarray,
     broken: float,
 ) -> pd.DataFrame:
-    """Rows of `dataset` for one measure: memorisation of the multiset and its distinct strings.
+    """Rows of `training_set` for one measure: the multiset and its distinct strings.
 
     `covered` is bool[strings]: whether a string has stand-ins.
 
@@ -276,12 +276,12 @@ def dataset_rows(
             **keys,
             "epoch": epochs,
             "coverage": copies[result.is_known].sum() / copies.sum(),
-            "fraction": share_of(result.memorised, result, copies),
-            "weighted": share_of(result.score, result, copies),
-            "fraction_distinct": share_of(result.memorised, result, equally),
-            "weighted_distinct": share_of(result.score, result, equally),
+            "share_memorised": share_of(result.memorised, result, copies),
+            "mean_score": share_of(result.score, result, copies),
+            "share_memorised_distinct": share_of(result.memorised, result, equally),
+            "mean_score_distinct": share_of(result.score, result, equally),
             "below_distinct": share_of(result.is_below, result, equally),
-            "depth_distinct": share_of(result.depth, result, equally),
+            "margin_distinct": share_of(result.margin, result, equally),
             "below_covered": share_of(result.is_below, result, covered.astype(float)),
             "band_first": started.min() if started.size else np.nan,
             "band_last": started.max() if started.size else np.nan,

@@ -20,7 +20,7 @@ from palimpsest.configuration.settings import GRID, Settings
 from palimpsest.memorisation import kinds
 from palimpsest.memorisation.figures import FIGURES
 from palimpsest.memorisation.interventions import INTERVENTIONS
-from palimpsest.memorisation.studies import STUDIES, asked
+from palimpsest.memorisation.studies import STUDIES, requested
 from palimpsest.memorisation.study import NEEDS, Study
 from palimpsest.models.table import TWIN
 from palimpsest.requests import Runs, merged, paths_of
@@ -36,7 +36,7 @@ DEFAULTS = {
 BLOCKS = "memorisation/studies"
 ONLY = "only"  # a key among the studies: the names of the studies to run
 CHOSEN = f"{BLOCKS}/{ONLY}"
-MEASURED = (kinds.STARTS, kinds.SCORES, kinds.DATASET, kinds.LEARNING, kinds.AVERAGES)
+MEASURED = (kinds.STARTS, kinds.SCORES, kinds.TRAINING_SET, kinds.LEARNING, kinds.AVERAGES)
 
 
 def measured(settings: Settings) -> list[Runs]:
@@ -48,13 +48,13 @@ def measured(settings: Settings) -> list[Runs]:
         for language in config["languages"]
         for size in config["sizes"]
     ]
-    added = [runs for study in asked(settings) for runs in study.measured(settings)]
+    added = [runs for study in requested(settings) for runs in study.measured(settings)]
     return merged([*grid, *added])
 
 
 def requests(settings: Settings) -> Iterator[Runs]:
     yield from measured(settings)
-    for study in asked(settings):
+    for study in requested(settings):
         yield from study.retrained(settings)
 
 
@@ -66,7 +66,7 @@ def n_targets(settings: Settings) -> int:
 
 def outputs(settings: Settings) -> Iterator[str]:
     yield from paths_of(measured(settings), *(kind.path for kind in MEASURED))
-    for study in asked(settings):
+    for study in requested(settings):
         yield from study.outputs(settings)
 
 

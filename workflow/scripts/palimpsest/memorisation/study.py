@@ -103,7 +103,7 @@ class Study:
 
     @property
     def table(self) -> Callable[..., pd.DataFrame]:
-        return named(self.place)
+        return named(self.location)
 
     @property
     def kind(self) -> Kind:
@@ -136,7 +136,7 @@ class Study:
         return [*self.measured(settings), *self.retrained(settings)]
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         return f"{type(self).__module__}:table"
 
     def _chosen(self, settings: Settings, what: str) -> list[str]:

@@ -27,7 +27,7 @@ def correlations(profiles: pd.DataFrame) -> pd.DataFrame:
     estimates = with_side(
         profiles[
             (profiles["estimator"] == kinds.DIFFERENCE_IN_DIFFERENCES)
-            & (profiles["strings"] == kinds.TRAINED)
+            & (profiles["string_role"] == kinds.TRAINED)
         ]
     )
     order = estimates.drop_duplicates("model").sort_values("parameters", kind="stable")["model"]

@@ -85,7 +85,7 @@ def of_stream(stream: Stream, strings: pd.DataFrame, without: Trace) -> pd.DataF
         cells = effects_on(group.own, group.untreated, stream.trace, without)
         named = {
             **stream.keys,
-            "strings": group.strings,
+            "string_role": group.strings,
             "copies": group.arm.copies,
             "position": group.arm.position,
             "n_strings": len(group.own),
@@ -180,7 +180,7 @@ def ends_of(cells: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def dilution_effects(table: pd.DataFrame) -> pd.DataFrame:
-    keys = ["model", "language", "strings", "outcome"]
+    keys = ["model", "language", "string_role", "outcome"]
     rows = []
     for names, cells in at_the_end(table).groupby(keys, sort=False):
         for effect in EFFECTS:

@@ -22,8 +22,8 @@ OF_PANELS = "results/profiles/panels/{language}"
 BAND = "estimate std_error lower upper significant"
 
 columns = SHARED.extended("""
-strings str: trained, or placebo: strings that are never trained on, with a random cohort or, for
-    dilution, in a random arm
+string_role str: trained, or placebo: strings that are never trained on, with a random cohort or,
+    for dilution, in a random arm
 estimator str: difference or difference_in_differences
 outcome str: what is measured of a string: log_likelihood (of the whole string, nats),
     token_accuracy (share of right tokens) or negative_rank (minus the mean rank of the true tokens,
@@ -88,7 +88,7 @@ PROFILE = Kind(
     "outcome.",
     f"{FOLDER}/profile.parquet",
     columns(f"""
-        model language size seed parameters strings estimator outcome cohort time learning_rate
+        model language size seed parameters string_role estimator outcome cohort time learning_rate
         {BAND}
     """),
 )
@@ -97,7 +97,7 @@ PERSISTENCE = Kind(
     "One row per seed, kind of strings, outcome and time since treatment: the effect by difference-"
     "in-differences, averaged over cohorts, with a band of its own.",
     f"{FOLDER}/persistence.parquet",
-    columns(f"model language size seed parameters strings outcome since n_cohorts {BAND}"),
+    columns(f"model language size seed parameters string_role outcome since n_cohorts {BAND}"),
 )
 POOLED_PROFILE = Kind(
     "pooled_profile",
@@ -105,8 +105,8 @@ POOLED_PROFILE = Kind(
     "runs of all seeds, with bands over the strings of these runs.",
     f"{FOLDER}/pooled_profile.parquet",
     columns(f"""
-        model language size parameters n_seeds strings estimator outcome cohort time learning_rate
-        {BAND}
+        model language size parameters n_seeds string_role estimator outcome cohort time
+        learning_rate {BAND}
     """),
 )
 POOLED_PERSISTENCE = Kind(
@@ -114,7 +114,7 @@ POOLED_PERSISTENCE = Kind(
     "One row per kind of strings, outcome and time since treatment: the mean of the table "
     "`persistence` over the runs of all seeds, with bands over the strings of these runs.",
     f"{FOLDER}/pooled_persistence.parquet",
-    columns(f"model language size parameters n_seeds strings outcome since n_cohorts {BAND}"),
+    columns(f"model language size parameters n_seeds string_role outcome since n_cohorts {BAND}"),
 )
 EXACT_PROFILE = Kind(
     "exact_profile",
@@ -182,7 +182,7 @@ DILUTION = Kind(
     f"{OF_DILUTION}/dilution.parquet",
     columns(
         """
-        model language size seed parameters strings copies position outcome quarter n_strings
+        model language size seed parameters string_role copies position outcome quarter n_strings
         difference total general specific learning_rate
         """,
         total="float: mean effect on the strings: with the probes of all arms minus without them",
@@ -197,7 +197,7 @@ DILUTION_EFFECTS = Kind(
     "largest level are compared.",
     f"{OF_DILUTION}/effects.parquet",
     columns(
-        "model language strings outcome effect contrast n_seeds estimate lower upper",
+        "model language string_role outcome effect contrast n_seeds estimate lower upper",
         effect="str: total, specific or difference: see the table `dilution`",
         n_seeds="int: number of seeds",
         estimate="float: mean over the seeds, in units of the outcome",

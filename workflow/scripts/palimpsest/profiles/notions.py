@@ -75,7 +75,7 @@ def from_one_run(profile: pd.DataFrame) -> pd.DataFrame:
     rows = profile[
         (profile["time"] == profile["time"].max())
         & (profile["outcome"] == kinds.LOG_LIKELIHOOD)
-        & (profile["strings"] == kinds.TRAINED)
+        & (profile["string_role"] == kinds.TRAINED)
     ]
     rows = rows.rename(columns={"estimator": "notion"})
     return rows[[*CELL, "notion", "estimate"]].assign(placebo=0.0, unit=NATS)

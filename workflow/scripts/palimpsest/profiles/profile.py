@@ -53,7 +53,7 @@ def tables_of_seeds(streams: Iterable[Stream], size: int) -> dict[str, pd.DataFr
     Placebos are in cohorts of `size` strings.
     """
     return _tables(
-        (stream, {**stream.keys, "outcome": outcome, "strings": strings}, panel)
+        (stream, {**stream.keys, "outcome": outcome, "string_role": strings}, panel)
         for stream in streams
         for outcome in OUTCOMES
         for strings, panel in stream.panels(outcome, size).items()
@@ -69,7 +69,7 @@ def pooled_tables(streams: Sequence[Stream], size: int) -> dict[str, pd.DataFram
     keys = {name: value for name, value in first.keys.items() if name != "seed"}
     keys["n_seeds"] = len(streams)
     made = _tables(
-        (first, {**keys, "outcome": outcome, "strings": strings}, pooled(panels))
+        (first, {**keys, "outcome": outcome, "string_role": strings}, pooled(panels))
         for outcome in OUTCOMES
         for strings, panels in _by_strings(each.panels(outcome, size) for each in streams).items()
     )
@@ -135,7 +135,7 @@ def _tables(panels: Iterable[tuple[Stream, dict, Panel]]) -> dict[str, pd.DataFr
             # More is better for all outcomes of a stream; what is negative was not memorised.
             warnings.simplefilter("ignore", estimators.LossWarning)
             found, over_time = _cells(panel), estimators.by_time_since_treatment(panel)
-        rates = stream.rates if keys["strings"] == kinds.TRAINED else {}
+        rates = stream.rates if keys["string_role"] == kinds.TRAINED else {}
         cells.append(found.assign(**keys, learning_rate=found["cohort"].map(rates).astype(float)))
         since.append(over_time.assign(**keys))
     whole = pd.concat(cells, ignore_index=True).astype({"cohort": int, "time": int})

@@ -58,7 +58,7 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
 
 def summary_rows(profile: pd.DataFrame) -> list[dict]:
     """Per language, model and outcome: the mean effects, with intervals over the seeds."""
-    trained = profile["strings"] == kinds.TRAINED
+    trained = profile["string_role"] == kinds.TRAINED
     rows = []
     for outcome, name in UNITS.items():
         cells = summaries.estimates(profile[trained], outcome=outcome)
@@ -144,7 +144,7 @@ def dilution_rows(effects: pd.DataFrame) -> list[dict]:
     found = effects[effects["outcome"] == kinds.LOG_LIKELIHOOD]
     rows = []
     for row, own in groups(found, [*OF_LANGUAGE, "contrast"]):
-        by_kind = own.set_index(["strings", "effect"])[["estimate", "lower", "upper"]]
+        by_kind = own.set_index(["string_role", "effect"])[["estimate", "lower", "upper"]]
         row["contrast"] = CONTRASTS.get(row["contrast"], row["contrast"].replace(" x ", " × "))
         values = {name: with_interval(Interval(*by_kind.loc[key])) for name, key in columns.items()}
         rows.append({**row, **values})

@@ -16,7 +16,7 @@ def estimates(
 ) -> pd.DataFrame:
     return profile[
         (profile["estimator"] == kinds.DIFFERENCE_IN_DIFFERENCES)
-        & (profile["strings"] == strings)
+        & (profile["string_role"] == strings)
         & (profile["outcome"] == outcome)
     ]
 

@@ -59,7 +59,7 @@ def beside_truth(
     found = [
         effects(by_seed[trace.run["seed"]], cohorts[trace.run["seed"]], trace) for trace in without
     ]
-    trained = profile[profile["strings"] == kinds.TRAINED]
+    trained = profile[profile["string_role"] == kinds.TRAINED]
     compared = trained.merge(pd.concat(found), on=CELL, validate="many_to_one")
     return compared[kinds.EXACT_PROFILE.names]
 

@@ -91,10 +91,10 @@ def part_of(section: Section, tables: Mapping[str, pd.DataFrame]) -> Part:
 
     `tables` maps the names of the kinds in `section.reported` to stacked tables.
     """
-    if section.place("report"):
+    if section.location("report"):
         return replace(section.load("report")(tables), title=section.title)
     ids = dict.fromkeys(figure.chapter for figure in section.figures)
-    claims = section.place("claims")
+    claims = section.location("claims")
     return Part(
         section.title,
         chapters=tuple(Chapter(name, section.title) for name in ids),

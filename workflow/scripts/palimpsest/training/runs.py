@@ -26,11 +26,11 @@ class Run:
     """One run: a model (its name, its row in the table of models, and its scale) on one dataset.
 
     `left_out` is the name of a training string. If given, the run is trained without any copy of
-    that string, and is measured on that string and on its placebo only. `draw` is the number of a
-    replicate, which has its own initial weights and its own order of the data. `again` means: once
-    more, with the initial weights and the order of the runs `leave-one-out-again`. With `by_token`,
-    the run also keeps the losses of single tokens, and with `by_epoch` its weights after every
-    epoch that is measured; neither affects its trace or its key.
+    that string, and is measured on that string and on its placebo only. `replicate` is the number
+    of a replicate, which has its own initial weights and its own order of the data. `again` means:
+    once more, with the initial weights and the order of the runs `leave-one-out-again`. With
+    `by_token`, the run also keeps the losses of single tokens, and with `by_epoch` its weights
+    after every epoch that is measured; neither affects its trace or its key.
     """
 
     model: str
@@ -40,7 +40,7 @@ class Run:
     dataset: str
     recipe: Recipe
     left_out: str | None = None
-    draw: int | None = None
+    replicate: int | None = None
     again: bool = False
     by_token: bool = False
     by_epoch: bool = False
@@ -53,7 +53,7 @@ class Run:
         return {"model": self.model, "dataset": self.dataset, **self._which()}
 
     def _which(self) -> dict:
-        which = {"left_out": self.left_out, "draw": self.draw, "again": self.again or None}
+        which = {"left_out": self.left_out, "draw": self.replicate, "again": self.again or None}
         return {name: value for name, value in which.items() if value is not None}
 
     def configuration(self) -> dict:
@@ -68,13 +68,13 @@ class Run:
         }
 
 
-def seed_of_draw(seed: int, variant: str, draw: int) -> int:
+def seed_of_replicate(seed: int, variant: str, replicate: int) -> int:
     """The seed of one replicate on a variant of a dataset, independent of all other replicates.
 
     The seed is also independent of the seeds of other variants, because models of two variants are
     compared as samples of two distributions.
     """
-    entropy = [seed, zlib.crc32(variant.encode()), draw]
+    entropy = [seed, zlib.crc32(variant.encode()), replicate]
     return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
 
 
@@ -118,10 +118,10 @@ class Material:
             keys["variant"] = WHOLE_AGAIN
         self.seed = int(keys["seed"])
         if run.again:
-            self.seed = seed_of_draw(self.seed, LEAVE_ONE_OUT_AGAIN, 0)
-        if run.draw is not None:
-            self.seed = seed_of_draw(self.seed, keys["variant"], run.draw)
-            keys["variant"] = of_replicate(keys["variant"], run.draw)
+            self.seed = seed_of_replicate(self.seed, LEAVE_ONE_OUT_AGAIN, 0)
+        if run.replicate is not None:
+            self.seed = seed_of_replicate(self.seed, keys["variant"], run.replicate)
+            keys["variant"] = of_replicate(keys["variant"], run.replicate)
         self.keys = {"model": run.model, **keys}
         self.token_ids: Tokens = tokens(run.row, run.scale, run.corpus.terminals)
         self.encoded: TokenisedStrings = encode(

@@ -12,10 +12,10 @@ SEARCH_MANIFEST = f"{SEARCH_FOLDER}/manifest.json"
 TUNED = "results/unlearning/tuned.yaml"
 columns = SHARED.extended("""
 method str: unlearning method, a name in the table of methods; none: the original model; retrain: a
-    further retrained model; innocent, in tests and in the summary of gaps only: retrained models
-    by unlearning/innocent_recipe
+    further retrained model; innocent, in tests and in the summary of gaps only: retrained models by
+    unlearning/innocent_recipe
 origin int: replicate of the model that the unlearning started from
-draw int: number of the unlearning of that model, counted from 0
+unlearning_replicate int: number of the unlearning of that model, counted from 0
 min_k float: mean log probability, nats, of the 20 % least probable tokens, at least one (Min-K%
     Prob)
 min_k_plus float: the same mean of log probabilities that are standardised by the mean and the
@@ -75,7 +75,7 @@ mean float: mean over the repetitions
 effect str: attacker (judged on the models that it was fitted on, or on other models), n (number of
     models that judge an attacker), pool or repetitions (of the bootstrap)
 attacker str: models that judge the attacker: same as its fit, or held-out
-value float: for attacker and n: number of models of each distribution; for pool: size of the pool;
+level float: for attacker and n: number of models of each distribution; for pool: size of the pool;
     for repetitions: number of repetitions compared
 n_strings int: number of forget strings
 null_quality float?: mean forgetting quality of relabelled models; null: several of the models come
@@ -84,8 +84,8 @@ null_lower float?: 2.5 % of the relabellings have a lower quality; null likewise
 null_upper float?: 2.5 % of the relabellings have a higher quality; null likewise
 p_value float?: share of the relabellings whose forgetting quality is as low as the method's; null
     likewise
-place float?: place of the quality between doing nothing (0) and relabelled models (1); null:
-    likewise, or doing nothing is not below relabelled models
+relative_quality float?: place of the quality between doing nothing (0) and relabelled models (1);
+    null: likewise, or doing nothing is not below relabelled models
 excess_epsilon float?: mean epsilon above its floor, over the forget strings; epsilons are clipped
     at ceil(ln(n - 1)); null likewise
 n_told int?: number of forget strings by which the models are told from retrained models, with a
@@ -109,14 +109,14 @@ metric str: accuracy_gap, mia_gap, mia_accuracy, auc_loss, auc_zlib, auc_calibra
     or distance_to_retrained
 estimate float?: mean over the models
 reference float?: value of the metric for retrained models, that is, for ideal unlearning
-strings str: forget: the forget strings; placebo: for each of them, an unseen string that is as
+string_role str: forget: the forget strings; placebo: for each of them, an unseen string that is as
     hard; retained: for each of them, a retained training string that is as hard (shares of the gap
     only)
 threshold float: the loss below which the string counts as memorised, nats per token (for
     recollection_accuracy: the share of wrong tokens)
-asked bool: whether the measure can answer for the string: recollection only if the Bayes-optimal
-    loss is above the threshold, contextual memorisation only if its threshold is not that of
-    counterfactual memorisation
+answerable bool: whether the measure can answer for the string: recollection only if the
+    Bayes-optimal loss is above the threshold, contextual memorisation only if its threshold is not
+    that of counterfactual memorisation
 before float: share of the original models that memorise the string
 after float: share of the unlearned models that memorise the string
 retrained float: share of further retrained models that memorise the string: the goal
@@ -158,8 +158,8 @@ UNLEARNED = Kind(
     "One row per unlearned model and string: how well the model predicts the string.",
     f"{UNLEARNED_FOLDER}/unlearned.parquet",
     columns("""
-        model language size seed method origin draw string_id nll n_tokens n_correct rank_sum min_k
-        min_k_plus n_last_correct
+        model language size seed method origin unlearning_replicate string_id nll n_tokens n_correct
+        rank_sum min_k min_k_plus n_last_correct
     """),
 )
 UNLEARNED_MODELS = Kind(
@@ -167,8 +167,8 @@ UNLEARNED_MODELS = Kind(
     "One row per unlearned model: its cost, the distance of its weights, and how fast it relearns.",
     f"{UNLEARNED_FOLDER}/models.parquet",
     columns("""
-        model language size seed method origin draw steps seconds distance_to_original
-        distance_to_retrained relearn_steps relearn_limit
+        model language size seed method origin unlearning_replicate steps seconds
+        distance_to_original distance_to_retrained relearn_steps relearn_limit
     """),
 )
 STAGES = Kind(
@@ -177,8 +177,8 @@ STAGES = Kind(
     "the forget set is learned again.",
     f"{UNLEARNED_FOLDER}/stages.parquet",
     columns("""
-        model language size seed method origin draw stage phase passes forget_loss retain_loss
-        unseen_loss
+        model language size seed method origin unlearning_replicate stage phase passes forget_loss
+        retain_loss unseen_loss
     """),
 )
 SEARCHED = Kind(
@@ -225,7 +225,7 @@ TESTS = Kind(
     f"{FOLDER}/tests.parquet",
     columns("""
         model language size seed method n_models n_strings forgetting_quality null_quality
-        null_lower null_upper p_value place excess_epsilon n_told n_bounded largest_bound
+        null_lower null_upper p_value relative_quality excess_epsilon n_told n_bounded largest_bound
         joint_errors joint_models joint_p relative_p
     """),
 )
@@ -257,7 +257,7 @@ EFFECTS = Kind(
     "One row per method and way of evaluating: the forgetting quality under this evaluation.",
     f"{FOLDER}/effects.parquet",
     columns("""
-        model language size seed method effect attacker value repetition forgetting_quality
+        model language size seed method effect attacker level repetition forgetting_quality
     """),
 )
 METRICS = Kind(
@@ -275,8 +275,8 @@ MEMORISATION = Kind(
     "One row per method, forget string and measure of memorisation: whether unlearning removes it.",
     f"{FOLDER}/memorisation.parquet",
     columns("""
-        model language size seed method strings string_id measure evidence threshold asked before
-        after retrained
+        model language size seed method string_role string_id measure evidence threshold answerable
+        before after retrained
     """),
 )
 GAPS = Kind(
@@ -286,7 +286,8 @@ GAPS = Kind(
     f"{FOLDER}/gaps.parquet",
     columns(
         """
-        model language size seed method strings string_id before after retrained share lower upper
+        model language size seed method string_role string_id before after retrained share lower
+        upper
         """,
         before="float: mean loss of the original models, nats per token",
         after="float: mean loss of the unlearned models, nats per token",
@@ -301,7 +302,7 @@ GAP_SUMMARY = Kind(
     f"{FOLDER}/gap_summary.parquet",
     columns(
         """
-        model language size seed method strings share lower upper lowest lower_quartile median
+        model language size seed method string_role share lower upper lowest lower_quartile median
         upper_quartile highest n_strings n_clear n_models
         """,
         share="float?: share of the gap closed: the rise of the loss, summed over the strings, "
@@ -340,7 +341,7 @@ CONFIDENCES = Kind(
     "median hardness and the easiest.",
     f"{FOLDER}/confidences.parquet",
     columns(
-        "model language size seed method origin draw string_id confidence",
+        "model language size seed method origin unlearning_replicate string_id confidence",
         method="str: unlearning method; none: the original model; retrained: a retrained model "
         "that the methods are compared with; retrain: a further retrained model",
     ),

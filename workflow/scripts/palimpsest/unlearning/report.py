@@ -1,6 +1,7 @@
 """The part of the report on unlearning: numbers, and sentences computed from them.
 
-The sentences that open the chapter are in `opening`, the numbers per method in `outcomes`.
+The sentences that open the chapter are in `opening_sentences`, the numbers per method in
+`outcomes`.
 """
 
 import math
@@ -15,15 +16,15 @@ from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import template
 from palimpsest.statistics import Interval
 from palimpsest.tables import Kind, read_all
-from palimpsest.unlearning import opening
+from palimpsest.unlearning import opening_sentences
 from palimpsest.unlearning.attacks.lower_bounds import CONFIDENCE
 from palimpsest.unlearning.claims import QUESTIONS
-from palimpsest.unlearning.evaluate import residual_memorisation as remaining
+from palimpsest.unlearning.evaluate import residual_memorisation
 from palimpsest.unlearning.evaluate.outcomes import Outcome, outcomes
 from palimpsest.unlearning.evaluate.placebos import FORGET
 from palimpsest.unlearning.evaluate.verdicts import KEEPS
 from palimpsest.unlearning.kinds import GAP_SUMMARY, MEMORISATION, SCORES, TESTS
-from palimpsest.unlearning.opening import as_shown, in_percent, spread_in_words
+from palimpsest.unlearning.opening_sentences import as_shown, in_percent, spread_in_words
 from palimpsest.unlearning.run.setups import ENDS, FULL, NONE, RETRAIN, REUSE_N_N
 
 KINDS = (SCORES, TESTS, GAP_SUMMARY, MEMORISATION)
@@ -83,12 +84,12 @@ def findings(
         "largest": number(math.log(max(n_scored - 1, 1))),
         "no_points_from": max(1, math.ceil(math.log(max(n_scored - 1, 1)))),
         "largest_bound": number(largest_bound(n_models)),
-        "smallest_p": number(opening.smallest_p(n_models)),
-        "smallest_corrected_p": number(min(1.0, 2 * opening.smallest_p(n_models))),
+        "smallest_p": number(opening_sentences.smallest_p(n_models)),
+        "smallest_corrected_p": number(min(1.0, 2 * opening_sentences.smallest_p(n_models))),
         "keeps": percent(KEEPS),
         "groups": groups,
         "n_problems": fewest,
-        "few": fewest < opening.MOST_LISTED,
+        "few": fewest < opening_sentences.MOST_LISTED,
     }
 
 
@@ -111,17 +112,21 @@ def group(
     memorised: pd.DataFrame,
 ) -> dict:
     found = outcomes(tests, gaps, scores)
-    nearest = opening.nearest_of(one for one in found if not one.is_end)
+    nearest = opening_sentences.nearest_of(one for one in found if not one.is_end)
     name = None if nearest is None else nearest.name
     return {
         "language": language,
         "model": model,
         "n_problems": max(one.n_problems for one in found),
-        "opening": opening.sentences(found, memorised),
+        "opening": opening_sentences.sentences(found, memorised),
         "methods": [method_row(one) for one in in_order(found)],
         "nearest": name,
-        "memorised": [memorised_row(row) for row in remaining.measure_rows(memorised, name)],
-        "nothing": [MEASURES[measure] for measure in remaining.nothing_to_remove(memorised)],
+        "memorised": [
+            memorised_row(row) for row in residual_memorisation.measure_rows(memorised, name)
+        ],
+        "nothing": [
+            MEASURES[measure] for measure in residual_memorisation.nothing_to_remove(memorised)
+        ],
     }
 
 
@@ -142,7 +147,7 @@ def method_row(one: Outcome) -> dict:
         "retained": in_percent(one.retained),
         "told": told(one),
         "joint": joint(one.tests),
-        "place": with_interval(one.values["place"], score),
+        "relative_quality": with_interval(one.values["relative_quality"], score),
         "quality": with_interval(one.values["forgetting_quality"], score),
         "final": with_interval(one.values["final_score"], score),
         "final_probability": with_interval(one.values["final_score_probability"], score),
@@ -155,7 +160,7 @@ def method_row(one: Outcome) -> dict:
 def told(one: Outcome) -> str:
     if not one.verdict.n_problems:
         return "–"
-    if not opening.can_tell(one.n_models):
+    if not opening_sentences.can_tell(one.n_models):
         return "cannot tell"
     counts = f"{one.verdict.n_told} of {one.verdict.n_problems}"
     return f"{counts} ({number(one.p_values.min())})"
@@ -207,7 +212,7 @@ def memorised_row(row: dict) -> dict:
     after = Interval(row["after"], row["lowest"], row["highest"])
     return {
         "measure": MEASURES[row["measure"]],
-        "strings": "forget" if row["strings"] == FORGET else "placebo",
+        "string_role": "forget" if row["string_role"] == FORGET else "placebo",
         "asked": f"{row['n_asked']} of {row['n_strings']}",
         "after": in_percent(after),
         **{name: shown(row[name]) for name in ("before", "nearest", "retrained")},

@@ -25,8 +25,8 @@ from palimpsest.unlearning.methods import methods_of, read_methods
 from palimpsest.unlearning.run.jobs import (
     UNLEARN,
     UNLEARNED_FILES,
-    Forgetter,
     UnlearningJobs,
+    UnlearningRun,
     dataset_of,
     jobs_of,
 )
@@ -43,7 +43,7 @@ def derived(settings: Settings) -> Iterator[Derived]:
     """The unlearned models of all methods; each is planned to take the time of the cutoff."""
     jobs = jobs_of(settings)
     n = sum(len(jobs.runs(method)) for method in jobs.methods)
-    for one in jobs.forgetters:
+    for one in jobs.unlearning_runs:
         trained = Runs(one.model, one.language, one.size, recipe=one.recipe)
         files = tuple(jobs.unlearned(one, kinds.UNLEARNED_MANIFEST))
         yield Derived(trained, UNLEARNED, one.seed, n, jobs.block["cutoff"], files)
@@ -52,16 +52,16 @@ def derived(settings: Settings) -> Iterator[Derived]:
 def unfinished(settings: Settings) -> Iterator[Unfinished]:
     """Every job that unlearns, and every job that tries settings of methods."""
     jobs, search = jobs_of(settings), search_of(settings)
-    for one in jobs.forgetters:
+    for one in jobs.unlearning_runs:
         for first, last in jobs.jobs(one.model):
             weights, values = jobs.weights(one, first, last), jobs.values(first, last)
             yield _asked(settings, one, weights, UNLEARN, values)
-    for one in search.forgetters:
+    for one in search.unlearning_runs:
         yield _asked(settings, one, search.weights(one), SEARCH, search.values())
 
 
 def _asked(
-    settings: Settings, one: Forgetter, weights: list[str], query: str, values: dict
+    settings: Settings, one: UnlearningRun, weights: list[str], query: str, values: dict
 ) -> Unfinished:
     trained = Runs(one.model, one.language, one.size, recipe=one.recipe)
     return query_of(settings, trained, dataset_of(one), weights, query, values)
@@ -74,7 +74,7 @@ def outputs(settings: Settings) -> Iterator[str]:
     again while the tables made from this file exist.
     """
     jobs = jobs_of(settings)
-    for one in jobs.forgetters:
+    for one in jobs.unlearning_runs:
         for pattern in UNLEARNED_FILES:
             yield from jobs.unlearned(one, pattern)
         yield from jobs.model_folders(one)

@@ -4,7 +4,7 @@ All test strings of a seed are random samples of one distribution, and all runs 
 same ones. So what leakage does to a string is a difference of two differences: between leaked
 strings and those that are never leaked, and between two runs. The first removes what a run does to
 all strings, the second how hard the strings are. Placebos are treated in the same way as leaked
-strings, and their statistic is in the marks.
+strings, and their statistic is in the remarks.
 
 A statistic has one value per seed, and its interval is over the seeds. Every seed draws its strings
 and trains its models independently; in a language with few strings, seeds can draw the same
@@ -50,12 +50,12 @@ CHANGES = {
 
 def beyond_never(leakage: pd.DataFrame, column: str, treated: str) -> pd.DataFrame:
     """Mean of treated strings minus that of strings never leaked; by seed (rows) and condition."""
-    by_run = leakage.groupby(["strings", "seed", "exact", "paraphrases"])[column].mean()
-    return (by_run[treated] - by_run[NEVER]).unstack(["exact", "paraphrases"])
+    by_run = leakage.groupby(["string_role", "seed", "n_copies", "paraphrases"])[column].mean()
+    return (by_run[treated] - by_run[NEVER]).unstack(["n_copies", "paraphrases"])
 
 
 def of_leakage(effect: Callable, arguments: Mapping, leakage: pd.DataFrame) -> Estimate:
-    """An effect on leaked strings, with that on placebos in the marks."""
+    """An effect on leaked strings, with that on placebos in the remarks."""
     own = once(leakage)
     return beside_placebo(effect(own, **arguments), effect(own, **arguments, treated=PLACEBO))
 
@@ -92,12 +92,16 @@ def magnified(leakage: pd.DataFrame, column: str, treated: str = LEAKED) -> pd.S
     """What all paraphrases change with an exact copy, minus their change without one; by seed."""
     found = beyond_never(leakage, column, treated)
     most = found.columns.get_level_values("paraphrases").max()
-    change = {exact: found[exact, most] - found[exact, 0] for exact in (NO_COPY, ONE_COPY)}
+    change = {
+        n_copies: found[n_copies, most] - found[n_copies, 0] for n_copies in (NO_COPY, ONE_COPY)
+    }
     return change[ONE_COPY] - change[NO_COPY]
 
 
 def beside_placebo(values: pd.Series, placebo: pd.Series) -> Estimate:
-    return over_seeds(values, DROPPED, marks=[interval_note("placebos", student(placebo.dropna()))])
+    return over_seeds(
+        values, DROPPED, remarks=[interval_note("placebos", student(placebo.dropna()))]
+    )
 
 
 # Density and leakage
@@ -111,8 +115,10 @@ def beside_placebo(values: pd.Series, placebo: pd.Series) -> Estimate:
 def separated(separation: pd.DataFrame, embedding: str) -> Estimate:
     """Area under the curve for strings with a copy and no paraphrase, of the narrowest kernel."""
     rows = of_kernel(separation, embedding)
-    narrow = rows[(rows["setting"] == rows["setting"].min()) & (rows["paraphrases"] == 0)]
-    narrow = narrow[narrow["exact"] == ONE_COPY].set_index("seed")
+    narrow = rows[
+        (rows["bandwidth_or_k"] == rows["bandwidth_or_k"].min()) & (rows["paraphrases"] == 0)
+    ]
+    narrow = narrow[narrow["n_copies"] == ONE_COPY].set_index("seed")
     found = with_setting(beside_placebo(narrow["auc"], narrow["placebo"]), rows)
     # An area of 1 in all seeds is certain: every leaked string is denser than every other string.
     return found._replace(counts_certain=bool((narrow["auc"] == 1).all()))
@@ -127,7 +133,9 @@ def separated(separation: pd.DataFrame, embedding: str) -> Estimate:
 def raised_by_paraphrases(separation: pd.DataFrame, embedding: str) -> Estimate:
     """The same area with all paraphrases and no copy, minus that without any leak."""
     rows = of_kernel(separation, embedding)
-    narrow = rows[(rows["setting"] == rows["setting"].min()) & (rows["exact"] == NO_COPY)]
+    narrow = rows[
+        (rows["bandwidth_or_k"] == rows["bandwidth_or_k"].min()) & (rows["n_copies"] == NO_COPY)
+    ]
     by_number = narrow.set_index(["paraphrases", "seed"])[["auc", "placebo"]]
     change = by_number.loc[narrow["paraphrases"].max()] - by_number.loc[0]
     return with_setting(beside_placebo(change["auc"], change["placebo"]), rows)
@@ -149,16 +157,19 @@ def narrow_minus_wide(separation: pd.DataFrame, embedding: str) -> Estimate:
     Mean over all conditions in which something is leaked.
     """
     rows = of_kernel(separation, embedding)
-    rows = rows[(rows["exact"] > 0) | (rows["paraphrases"] > 0)]
-    by_setting = rows.groupby(["setting", "seed"])[["auc", "placebo"]].mean()
-    narrow, wide = by_setting.loc[rows["setting"].min()], by_setting.loc[rows["setting"].max()]
+    rows = rows[(rows["n_copies"] > 0) | (rows["paraphrases"] > 0)]
+    by_setting = rows.groupby(["bandwidth_or_k", "seed"])[["auc", "placebo"]].mean()
+    narrow, wide = (
+        by_setting.loc[rows["bandwidth_or_k"].min()],
+        by_setting.loc[rows["bandwidth_or_k"].max()],
+    )
     change = narrow - wide
     return with_setting(beside_placebo(change["auc"], change["placebo"]), rows)
 
 
 def with_setting(estimate: Estimate, rows: pd.DataFrame) -> Estimate:
-    mark = f"{rows['estimator'].iloc[0]} kernel, bandwidth {number(rows['setting'].min())}"
-    return estimate._replace(marks=(mark, *estimate.marks))
+    remark = f"{rows['estimator'].iloc[0]} kernel, bandwidth {number(rows['bandwidth_or_k'].min())}"
+    return estimate._replace(remarks=(remark, *estimate.remarks))
 
 
 def recalled(retrieval: pd.DataFrame) -> pd.DataFrame:
@@ -173,10 +184,10 @@ def recalled(retrieval: pd.DataFrame) -> pd.DataFrame:
     limits=SHARE,
 )
 def recall(retrieval: pd.DataFrame, embedding: str) -> Estimate:
-    """Recall of copies and paraphrases; the recall of a random order is in the marks."""
+    """Recall of copies and paraphrases; the recall of a random order is in the remarks."""
     chance = retrieval.loc[retrieval["k"] == RETRIEVED, "chance"].mean()
-    marks = [f"a random order: {number(chance)}"]
-    return over_seeds(recalled(retrieval)[embedding], DROPPED, marks=marks)
+    remarks = [f"a random order: {number(chance)}"]
+    return over_seeds(recalled(retrieval)[embedding], DROPPED, remarks=remarks)
 
 
 @statistic(
@@ -202,7 +213,7 @@ def left_out(table: pd.DataFrame, column: str) -> Estimate:
     rows = table[table["embedding"] == NGRAMS]
     own_group = rows["left_out"] == rows["group"]
     own, others = (rows[some].groupby("seed")[column].mean() for some in (own_group, ~own_group))
-    return over_seeds(own - others, DROPPED, marks=[interval_note("others", student(others))])
+    return over_seeds(own - others, DROPPED, remarks=[interval_note("others", student(others))])
 
 
 # Density and performance
@@ -214,8 +225,8 @@ def beyond_run(rows: pd.DataFrame) -> pd.DataFrame:
     The means are those of each run. A run with more leaked strings has fewer others, which changes
     the density at all strings and the loss on them.
     """
-    run, columns = ["seed", "exact", "paraphrases"], ["log_density", "mean_distance", "loss"]
-    means = rows[rows["strings"] == NEVER].groupby(run)[columns].mean()
+    run, columns = ["seed", "n_copies", "paraphrases"], ["log_density", "mean_distance", "loss"]
+    means = rows[rows["string_role"] == NEVER].groupby(run)[columns].mean()
     of_run = rows[run].join(means, on=run)[columns]
     return rows.assign(**(rows[columns] - of_run))
 
@@ -231,12 +242,12 @@ def beyond_run(rows: pd.DataFrame) -> pd.DataFrame:
 def unique(leakage: pd.DataFrame, embedding: str, predictor: str, given: str) -> Estimate:
     """Partial rank correlation of a predictor and the loss, at equal values of another predictor.
 
-    Over leaked strings, strings that are never leaked, and all runs of a seed. The marks have the
+    Over leaked strings, strings that are never leaked, and all runs of a seed. The remarks have the
     same correlation with placebos instead of leaked strings.
     """
     rows = beyond_run(leakage[leakage["embedding"] == embedding])
     values = [
-        rows[rows["strings"].isin([role, NEVER])]
+        rows[rows["string_role"].isin([role, NEVER])]
         .groupby("seed")
         .apply(lambda own: spearman_given(own[predictor], own["loss"], own[given]))
         for role in (LEAKED, PLACEBO)
@@ -253,7 +264,7 @@ def natural(leakage: pd.DataFrame, embedding: str) -> Estimate:
     """Partial rank correlation of log density and loss at equal length, without any leak."""
     rows = leakage[
         (leakage["embedding"] == embedding)
-        & (leakage["exact"] == 0)
+        & (leakage["n_copies"] == 0)
         & (leakage["paraphrases"] == 0)
     ]
     correlations = rows.groupby("seed").apply(
@@ -277,5 +288,5 @@ def orders(truth: pd.DataFrame, embedding: str, strings: str) -> Estimate:
 
     The mean, because the best setting would be chosen by the strings that judge it.
     """
-    rows = truth[(truth["embedding"] == embedding) & (truth["strings"] == strings)]
+    rows = truth[(truth["embedding"] == embedding) & (truth["string_role"] == strings)]
     return over_seeds(rows.groupby("seed")["given_length"].mean(), DROPPED)

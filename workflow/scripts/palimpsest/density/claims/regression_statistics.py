@@ -59,11 +59,11 @@ def regressed_on_density(
 
 
 def regressed(rows: pd.DataFrame, **chosen: str) -> Estimate:
-    """The effect of one term of a regression; the effect on placebos is in the marks."""
+    """The effect of one term of a regression; the effect on placebos is in the remarks."""
     for column, value in chosen.items():
         rows = rows[rows[column] == value]
-    found = {role: by_exchanges(rows[rows["strings"] == role]) for role in (LEAKED, PLACEBO)}
-    return found[LEAKED]._replace(marks=(interval_note("placebos", found[PLACEBO]),))
+    found = {role: by_exchanges(rows[rows["string_role"] == role]) for role in (LEAKED, PLACEBO)}
+    return found[LEAKED]._replace(remarks=(interval_note("placebos", found[PLACEBO]),))
 
 
 def by_exchanges(row: pd.DataFrame) -> Estimate:
@@ -83,7 +83,7 @@ def of_text(regressions: pd.DataFrame, regression: str, term: str) -> Estimate:
 
     Density is the local or the random part. Without an approximation there are no parts, and an
     estimate on density alone is empty. The kernel is the paper's gaussian kernel, if the table has
-    it. The bandwidth is the nearest one to the paper's, and is in the marks.
+    it. The bandwidth is the nearest one to the paper's, and is in the remarks.
     """
     from scipy.special import stdtrit
 
@@ -92,11 +92,13 @@ def of_text(regressions: pd.DataFrame, regression: str, term: str) -> Estimate:
         return Estimate()
     rows = regressions[(regressions["regression"] == regression) & (regressions["term"] == term)]
     rows = rows[rows["predictor"].isna() | (rows["predictor"] == RAW)]
-    marks = [TRAINED_ON]
+    remarks = [TRAINED_ON]
     if rows["kernel"].notna().any():
         rows = rows[rows["kernel"] == preferred_kernel(set(rows["kernel"]))]
         row = rows.loc[[(rows["bandwidth"] - BANDWIDTH_OF_TEXTS).abs().idxmin()]]
-        marks.append(f"{row['kernel'].item()} kernel, bandwidth {number(row['bandwidth'].item())}")
+        remarks.append(
+            f"{row['kernel'].item()} kernel, bandwidth {number(row['bandwidth'].item())}"
+        )
     else:
         row = rows
     if len(row) != 1 or row[["estimate", "std_error", "df"]].isna().any(axis=None):
@@ -106,5 +108,5 @@ def of_text(regressions: pd.DataFrame, regression: str, term: str) -> Estimate:
     estimate = float(found["estimate"])
     ends = estimate - half, estimate + half
     return Estimate(
-        (estimate,), estimate, *ends, QUERIES, marks=tuple(marks), p_value=found["p_value"]
+        (estimate,), estimate, *ends, QUERIES, remarks=tuple(remarks), p_value=found["p_value"]
     )

@@ -43,7 +43,7 @@ def density_leakage(table: pd.DataFrame) -> plt.Figure:
     Source: LMD3, figure 3 (histograms) and figure 7.
     """
     embeddings = list(table["embedding"].unique())
-    n_rows = len(embeddings) * table["exact"].nunique()
+    n_rows = len(embeddings) * table["n_copies"].nunique()
     figure = elements.figure_of(1.5 * n_rows + 1.3, "Density at leaked strings", table)
     inner = elements.panels_in(figure)
     parts = np.atleast_1d(inner.subfigures(len(embeddings), 1))
@@ -65,21 +65,21 @@ def density_leakage(table: pd.DataFrame) -> plt.Figure:
 
 
 def draw_embedding(part: plt.Figure, rows: pd.DataFrame) -> None:
-    copies, paraphrases = (sorted(rows[name].unique()) for name in ("exact", "paraphrases"))
+    copies, paraphrases = (sorted(rows[name].unique()) for name in ("n_copies", "paraphrases"))
     panels = part.subplots(len(copies), len(paraphrases), sharex=True, sharey=True, squeeze=False)
     values = rows["log_density"]
     low = min(values.quantile(LOWEST), -np.log(rows["size"].iloc[0]))
     margin = 0.07 * (values.max() - low)
     panels[0, 0].set_ylim(low - 3 * margin, values.max() + margin)
-    for line, exact in zip(panels, copies, strict=True):
+    for line, n_copies in zip(panels, copies, strict=True):
         for axes, number in zip(line, paraphrases, strict=True):
-            own = rows[(rows["exact"] == exact) & (rows["paraphrases"] == number)]
+            own = rows[(rows["n_copies"] == n_copies) & (rows["paraphrases"] == number)]
             draw_strips(axes, own, low - margin)
-            axes.set_title(f"{condition(exact, number)}\n{separation(own)}")
+            axes.set_title(f"{condition(n_copies, number)}\n{separation(own)}")
 
 
-def condition(exact: int, paraphrases: int) -> str:
-    words = ["1 copy"] if exact else []
+def condition(n_copies: int, paraphrases: int) -> str:
+    words = ["1 copy"] if n_copies else []
     if paraphrases:
         words.append(elements.counted(paraphrases, "paraphrase"))
     return " + ".join(words) or "no leak"
@@ -90,7 +90,8 @@ def separation(rows: pd.DataFrame) -> str:
     areas = []
     for _, run in rows.groupby("seed"):
         leaked, never = (
-            run.loc[run["strings"] == role, "log_density"].to_numpy() for role in (LEAKED, NEVER)
+            run.loc[run["string_role"] == role, "log_density"].to_numpy()
+            for role in (LEAKED, NEVER)
         )
         areas.append(leakage_tables.auc(leaked, never))
     mean, lower, upper = student(areas)
@@ -102,7 +103,7 @@ def draw_strips(axes: plt.Axes, rows: pd.DataFrame, low: float) -> None:
     """Points below `low` are not drawn: an arrow gives their number."""
     axes.axhline(-np.log(rows["size"].iloc[0]), **ONE_STRING, zorder=1.5)
     for place, (strings, look) in enumerate(palette.STRINGS.items()):
-        values = rows.loc[rows["strings"] == strings, "log_density"].sort_values().to_numpy()
+        values = rows.loc[rows["string_role"] == strings, "log_density"].sort_values().to_numpy()
         if not len(values):
             continue
         shifts = (2 * ((np.arange(len(values)) * GOLDEN) % 1) - 1) * SPREAD

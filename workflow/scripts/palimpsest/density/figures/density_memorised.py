@@ -68,7 +68,7 @@ def density_memorised(table: pd.DataFrame) -> plt.Figure:
 def draw_associations(axes: plt.Axes, rows: pd.DataFrame, measures: list) -> None:
     axes.axvline(0, **elements.ZERO)
     name_measures(axes, measures)
-    never = rows.groupby(["measure", "evidence", "strings"])["never"].min()
+    never = rows.groupby(["measure", "evidence", "string_role"])["share_never_memorised"].min()
     for place, measure in enumerate(measures):
         colour = style.MEASURES[measure[0]].colour
         own = rows[(rows["measure"] == measure[0]) & (rows["evidence"] == measure[1])]
@@ -100,7 +100,9 @@ def draw_associations(axes: plt.Axes, rows: pd.DataFrame, measures: list) -> Non
 
 def draw_never(axes: plt.Axes, table: pd.DataFrame, measures: list) -> None:
     name_measures(axes, measures)
-    found = intervals_over_seeds(table, ["measure", "evidence", "strings"], "never")
+    found = intervals_over_seeds(
+        table, ["measure", "evidence", "string_role"], "share_never_memorised"
+    )
     found = palette.of_shares(found)
     for place, measure in enumerate(measures):
         colour = style.MEASURES[measure[0]].colour

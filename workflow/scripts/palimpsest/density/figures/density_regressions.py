@@ -109,7 +109,7 @@ def draw_forest(axes: plt.Axes, table: pd.DataFrame, rows: list[Row]) -> None:
     # Panels that share the axis have no labels of their own.
     for label, row in zip(axes.get_yticklabels(), rows, strict=False):
         label.set_weight("normal" if row.term else "bold")
-    indexed = table.set_index(["strings", "regression", "predictor", "embedding", "term"])
+    indexed = table.set_index(["string_role", "regression", "predictor", "embedding", "term"])
     for place, row in enumerate(rows):
         if not row.term:
             axes.axhspan(place - 0.5, place + 0.5, color="0.95", linewidth=0, zorder=0)

@@ -45,8 +45,8 @@ def density_separation(table: pd.DataFrame) -> plt.Figure:
     grid = inner.subplots(len(embeddings), len(shown), sharex=True, sharey=True, squeeze=False)
     for line, embedding in zip(grid, embeddings, strict=True):
         look = palette.of_embedding(embedding)
-        for axes, (exact, paraphrases) in zip(line, shown, strict=True):
-            is_shown = (table["exact"] == exact) & (table["paraphrases"] == paraphrases)
+        for axes, (n_copies, paraphrases) in zip(line, shown, strict=True):
+            is_shown = (table["n_copies"] == n_copies) & (table["paraphrases"] == paraphrases)
             draw_panel(axes, table[is_shown & (table["embedding"] == embedding)], look)
         line[0].set_ylabel(f"{look.label}\nAUC (0 to 1)")
     for axes, leak in zip(grid[0], shown, strict=True):
@@ -65,13 +65,13 @@ def density_separation(table: pd.DataFrame) -> plt.Figure:
 
 def shown_conditions(table: pd.DataFrame) -> list[tuple[int, int]]:
     asked = [(0, int(table["paraphrases"].max())), (1, 0)]
-    known = set(zip(table["exact"], table["paraphrases"], strict=True))
+    known = set(zip(table["n_copies"], table["paraphrases"], strict=True))
     return [leak for leak in dict.fromkeys(asked) if leak in known] or sorted(known)[-1:]
 
 
 def draw_panel(axes: plt.Axes, rows: pd.DataFrame, look: style.Look) -> None:
     kernels = rows[rows["estimator"] != TOP_K]
-    bandwidths = sorted(kernels["setting"].unique())
+    bandwidths = sorted(kernels["bandwidth_or_k"].unique())
     last = bandwidths[-1]
     beside = last * (last / bandwidths[0]) ** 0.2 * 1.4
     axes.axhline(0.5, **CHANCE)
@@ -80,11 +80,15 @@ def draw_panel(axes: plt.Axes, rows: pd.DataFrame, look: style.Look) -> None:
         ("auc", look.colour, look.marker, 1.3),
     ):
         for shift, (kernel, own) in zip((0.96, 1.04), kernels.groupby("estimator"), strict=False):
-            found = palette.of_shares(intervals_over_seeds(own, ["setting"], column).sort_index())
+            found = palette.of_shares(
+                intervals_over_seeds(own, ["bandwidth_or_k"], column).sort_index()
+            )
             line = {"linestyle": palette.KERNELS.get(kernel, "-"), "linewidth": width}
             places = found.index.to_numpy() * shift
             elements.draw_means(axes, places, found, color=colour, marker=marker, **line)
-        distance = intervals_over_seeds(rows[rows["estimator"] == TOP_K], ["setting"], column)
+        distance = intervals_over_seeds(
+            rows[rows["estimator"] == TOP_K], ["bandwidth_or_k"], column
+        )
         distance = palette.of_shares(distance)
         if len(distance):
             place = [beside * (0.93 if column == "placebo" else 1.07)]
@@ -93,7 +97,7 @@ def draw_panel(axes: plt.Axes, rows: pd.DataFrame, look: style.Look) -> None:
             )
     axes.set_xscale("log")
     axes.axvline(np.sqrt(last * beside), color="0.8", linewidth=0.8)
-    k = rows.loc[rows["estimator"] == TOP_K, "setting"]
+    k = rows.loc[rows["estimator"] == TOP_K, "bandwidth_or_k"]
     ticks = {value: f"{value:g}" for value in bandwidths}
     if len(k):
         ticks[beside] = f"distance\nto {k.iloc[0]:.0f}\nnearest"

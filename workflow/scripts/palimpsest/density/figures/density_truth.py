@@ -47,7 +47,7 @@ def density_truth(table: pd.DataFrame) -> plt.Figure:
     columns = [(strings, column) for strings in (UNSEEN, TRAINED) for column in COLUMNS]
     for line, ((model, size, variant), rows) in zip(grid, studies, strict=True):
         for axes, (strings, column) in zip(line, columns, strict=True):
-            own = rows[rows["strings"] == strings]
+            own = rows[rows["string_role"] == strings]
             draw_correlations(axes, own, column, estimates)
             axes.set_title(TITLES[strings] + COLUMNS[column])
         if several:
@@ -66,7 +66,7 @@ def density_truth(table: pd.DataFrame) -> plt.Figure:
 def counted(table: pd.DataFrame) -> str:
     found = []
     for strings, words in palette.TRAINED_OR_NOT.items():
-        n = table.loc[table["strings"] == strings, "n_strings"]
+        n = table.loc[table["string_role"] == strings, "n_strings"]
         if len(n):
             found.append(f"{elements.range_in_words(n)} {words}")
     return f"A seed has {' and '.join(found)}."
@@ -81,11 +81,13 @@ def neither(table: pd.DataFrame) -> list:
 
 def estimates_of(table: pd.DataFrame) -> dict[tuple[str, float], str]:
     """The names in words of the estimators with their settings, from narrow to wide."""
-    found = table[["estimator", "setting"]].drop_duplicates()
+    found = table[["estimator", "bandwidth_or_k"]].drop_duplicates()
     order = [name for name in (*palette.KERNELS, TOP_K, LENGTH) if name in set(found["estimator"])]
     named = {}
     for estimator in order:
-        for setting in sorted(found.loc[found["estimator"] == estimator, "setting"].fillna(-1)):
+        for setting in sorted(
+            found.loc[found["estimator"] == estimator, "bandwidth_or_k"].fillna(-1)
+        ):
             named[estimator, setting] = in_words(estimator, setting)
     return named
 
@@ -101,8 +103,10 @@ def in_words(estimator: str, setting: float) -> str:
 def draw_correlations(axes: plt.Axes, rows: pd.DataFrame, column: str, estimates: dict) -> None:
     axes.axvline(0, **elements.ZERO)
     elements.name_rows(axes, list(estimates.values()))
-    rows = rows.assign(setting=rows["setting"].fillna(-1), embedding=rows["embedding"].fillna(""))
-    keys = ["estimator", "setting", "embedding"]
+    rows = rows.assign(
+        bandwidth_or_k=rows["bandwidth_or_k"].fillna(-1), embedding=rows["embedding"].fillna("")
+    )
+    keys = ["estimator", "bandwidth_or_k", "embedding"]
     found = intervals_over_seeds(rows, keys, column).sort_index()
     order = [*palette.EMBEDDINGS]
     known = {index[:2] for index in found.index}

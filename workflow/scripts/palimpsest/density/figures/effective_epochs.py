@@ -79,10 +79,10 @@ def effective_epochs(leakage: pd.DataFrame, bins: pd.DataFrame) -> plt.Figure:
 def performance(leakage: pd.DataFrame, column: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Means with intervals: of strings never leaked; of leaked strings by effective epochs."""
     rows = leakage_tables.once(leakage)
-    never, leaked = (rows[rows["strings"] == strings] for strings in (NEVER, LEAKED))
+    never, leaked = (rows[rows["string_role"] == strings] for strings in (NEVER, LEAKED))
     found = (
-        intervals_over_seeds(never, ["strings"], column),
-        intervals_over_seeds(leaked, ["exact", "effective_epochs"], column).sort_index(),
+        intervals_over_seeds(never, ["string_role"], column),
+        intervals_over_seeds(leaked, ["n_copies", "effective_epochs"], column).sort_index(),
     )
     return tuple(map(palette.of_shares, found)) if column == "answer_right" else found
 
@@ -94,9 +94,9 @@ def draw_epochs(axes: plt.Axes, never: pd.DataFrame, leaked: pd.DataFrame) -> No
             axes.axhspan(own["lower"], own["upper"], **BAND)
     epochs = sorted(leaked.index.unique("effective_epochs"))
     step = APART * (epochs[1] - epochs[0]) if epochs[1:] else 0
-    for (exact, look), shift in zip(COPIES.items(), (-step, step), strict=True):
-        if exact in leaked.index.unique("exact"):
-            own = leaked.loc[exact]
+    for (n_copies, look), shift in zip(COPIES.items(), (-step, step), strict=True):
+        if n_copies in leaked.index.unique("n_copies"):
+            own = leaked.loc[n_copies]
             elements.draw_means(axes, own.index.to_numpy() + shift, own, **look)
     axes.set_xticks(epochs)
 
@@ -114,8 +114,8 @@ def handles(embeddings: list[str]) -> list:
     found = [palette.of_embedding(name) for name in embeddings]
     return [
         *(
-            elements.line_handle(LABELS[exact], markersize=4.5, **look)
-            for exact, look in COPIES.items()
+            elements.line_handle(LABELS[n_copies], markersize=4.5, **look)
+            for n_copies, look in COPIES.items()
         ),
         elements.line_handle("never leaked: all runs", **LINE),
         *(

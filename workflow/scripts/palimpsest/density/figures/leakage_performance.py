@@ -38,21 +38,23 @@ def leakage_performance(table: pd.DataFrame) -> plt.Figure:
     Source: LMD3, figure 3 (bar charts).
     """
     rows = leakage_tables.once(table)
-    copies = sorted(rows["exact"].unique())
+    copies = sorted(rows["n_copies"].unique())
     figure = elements.figure_of(4.3, "Performance on leaked strings", table)
     grid = figure.subplots(len(OUTCOMES), len(copies), sharex=True, sharey="row", squeeze=False)
     for line, (column, label) in zip(grid, OUTCOMES.items(), strict=True):
-        found = intervals_over_seeds(rows, ["strings", "exact", "paraphrases"], column).sort_index()
+        found = intervals_over_seeds(
+            rows, ["string_role", "n_copies", "paraphrases"], column
+        ).sort_index()
         if column == "answer_right":
             found = palette.of_shares(found)
             palette.share_axis(line[0], found[palette.ENDS])
         else:
             palette.perplexity_axis(line[0], found[palette.ENDS])
-        for axes, exact in zip(line, copies, strict=True):
-            draw_conditions(axes, found, exact)
+        for axes, n_copies in zip(line, copies, strict=True):
+            draw_conditions(axes, found, n_copies)
         line[0].set_ylabel(label)
-    for axes, exact in zip(grid[0], copies, strict=True):
-        axes.set_title("with an exact copy" if exact else "without an exact copy", weight="bold")
+    for axes, n_copies in zip(grid[0], copies, strict=True):
+        axes.set_title("with an exact copy" if n_copies else "without an exact copy", weight="bold")
     for axes in grid[-1]:
         axes.set_xlabel("paraphrases of each leaked string")
         axes.set_xticks(sorted(rows["paraphrases"].unique()))
@@ -69,9 +71,9 @@ def leakage_performance(table: pd.DataFrame) -> plt.Figure:
     return figure
 
 
-def draw_conditions(axes: plt.Axes, means: pd.DataFrame, exact: int) -> None:
+def draw_conditions(axes: plt.Axes, means: pd.DataFrame, n_copies: int) -> None:
     for (strings, look), shift in zip(palette.STRINGS.items(), (-0.08, 0, 0.08), strict=True):
-        if (strings, exact) in {index[:2] for index in means.index}:
-            own = means.loc[(strings, exact)]
+        if (strings, n_copies) in {index[:2] for index in means.index}:
+            own = means.loc[(strings, n_copies)]
             places = own.index.to_numpy() + shift
             elements.draw_means(axes, places, own, color=look.colour, marker=look.marker)

@@ -4,12 +4,12 @@ Measures are those of the neurons of feed-forward layers at the symbol before th
 neurons or pairs, then over layers. A statistic compares the runs of one seed. So it has one value
 per seed, and its interval is over the seeds; every seed has strings and models of its own.
 
-What a statistic has to be compared with stands in the marks of its estimate: placebos, norms, and
+What a statistic has to be compared with stands in the remarks of its estimate: placebos, norms, and
 the share itself. Some placebos are an innocent change of the training strings: random markers
-against none (`trends.with_innocent`). Some are the mutual information of pairs whose strings are in
-a random order, which is the estimator alone, or strings never trained on in place of trained ones.
-A measure that follows the share goes with everything else that follows the share; so correlations
-are compared with those of the share itself.
+against none (`trends.with_nuisance_control`). Some are the mutual information of pairs whose
+strings are in a random order, which is the estimator alone, or strings never trained on in place of
+trained ones. A measure that follows the share goes with everything else that follows the share; so
+correlations are compared with those of the share itself.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -71,8 +71,8 @@ from palimpsest.information.trends import (
     runs_of,
     trend,
     trend_of_ends,
-    with_innocent,
     with_levels,
+    with_nuisance_control,
 )
 from palimpsest.number_format import percent
 from palimpsest.statistics import (
@@ -113,11 +113,11 @@ def estimated(
     compared: Mapping[str, pd.DataFrame],
     limits: tuple[float, float] = ANY_NUMBER,
 ) -> Estimate:
-    """An estimate over the seeds. The marks hold what the estimate is compared with, by name.
+    """An estimate over the seeds. The remarks hold what the estimate is compared with, by name.
 
     All frames hold values by seed (rows) and model (columns). `limits` are those of the statistic.
     """
-    return over_seeds(values, DROPPED, marks=notes(compared, limits))
+    return over_seeds(values, DROPPED, remarks=notes(compared, limits))
 
 
 def notes(
@@ -125,7 +125,7 @@ def notes(
     limits: tuple[float, float] = ANY_NUMBER,
     of_mean: Callable[[Interval], Iterable[float]] = tuple,
 ) -> tuple[str, ...]:
-    """A mark for each name: the mean over models and its interval over the seeds.
+    """A remark for each name: the mean over models and its interval over the seeds.
 
     There is none without interval. `of_mean` is applied to the mean and to both ends, and limits to
     the ends.
@@ -141,7 +141,7 @@ def placebos(
     information: pd.DataFrame, intervention: str, column: str, statistic: Callable
 ) -> dict[str, pd.DataFrame]:
     """A statistic of the innocent change and of a column's placebo, if it has one; by name."""
-    found = {RANDOM_MARKERS: statistic(with_innocent(information), INNOCENT, column)}
+    found = {RANDOM_MARKERS: statistic(with_nuisance_control(information), INNOCENT, column)}
     for placebo, name in of_placebo(column):
         found[name] = statistic(information, intervention, placebo)
     return found
@@ -191,10 +191,10 @@ def size_difference(one: pd.DataFrame, other: pd.DataFrame) -> Estimate:
     "share of right answers where the marker agrees minus where it disagrees, at the highest alpha",
     limits=DIFFERENCE,
 )
-def led_astray(information: pd.DataFrame) -> Estimate:
+def shortcut_reliance(information: pd.DataFrame) -> Estimate:
     """Accuracy where the marker agrees minus where it disagrees, at the highest alpha.
 
-    The marks hold the same difference at alpha 0, where markers are random.
+    The remarks hold the same difference at alpha 0, where markers are random.
     """
     rows = of_intervention(information, MARKERS)
     gap = rows["accuracy_agrees"] - rows["accuracy_disagrees"]
@@ -227,11 +227,11 @@ def changed(information: pd.DataFrame, intervention: str, column: str) -> Estima
     found = estimated(values, placebos(information, intervention, column, trend))
     if column not in MEASURES:
         return found
-    return found._replace(marks=(*found.marks, *left_out(information, intervention)))
+    return found._replace(remarks=(*found.remarks, *left_out(information, intervention)))
 
 
 def left_out(information: pd.DataFrame, intervention: str) -> list[str]:
-    """A mark on neurons that no mean includes, if there are any."""
+    """A remark on neurons that no mean includes, if there are any."""
     shares = degenerate(information, intervention)
     if not shares.sum():
         return []
@@ -260,7 +260,7 @@ def changed_late(information: pd.DataFrame, intervention: str, column: str) -> E
     compared = {"last layer": last, "first layer": first}
     compared |= placebos(information, intervention, column, later)
     models = np.minimum(*(values.mean() for values in both)).to_dict()
-    return found._replace(models=models, marks=notes(compared))
+    return found._replace(models=models, remarks=notes(compared))
 
 
 def later(information: pd.DataFrame, intervention: str, column: str) -> pd.DataFrame:
@@ -275,10 +275,10 @@ def later(information: pd.DataFrame, intervention: str, column: str) -> pd.DataF
         "change from no markers to random ones (nats)"
     ),
 )
-def beyond_innocent(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+def beyond_nuisance_control(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The absolute mean slope minus the absolute mean change by random markers."""
-    innocent = trend(with_innocent(information), INNOCENT, column)
-    return size_difference(trend(information, intervention, column), innocent)
+    nuisance_control = trend(with_nuisance_control(information), INNOCENT, column)
+    return size_difference(trend(information, intervention, column), nuisance_control)
 
 
 # Depth
@@ -375,7 +375,7 @@ def correlated(
     return of_transformed(found, OF_FISHER)._replace(
         p_value=student_p_value(found.values, np.arctanh(bound)),
         models={name: np.tanh(value) for name, value in found.models.items()},
-        marks=(*few_levels(information, intervention, others), *notes(compared, of_mean=np.tanh)),
+        remarks=(*few_levels(information, intervention, others), *notes(compared, of_mean=np.tanh)),
     )
 
 
@@ -419,8 +419,8 @@ def strongest_with_norms(information: pd.DataFrame, intervention: str, column: s
     """The size of the strongest correlation of a measure with a norm, of all norms and models.
 
     Correlations of different signs must not cancel out, so there is no mean over norms or models.
-    The p-value is of `STRONG`. The marks hold the same statistic of each norm alone, of the placebo
-    and of the share.
+    The p-value is of `STRONG`. The remarks hold the same statistic of each norm alone, of the
+    placebo and of the share.
     """
 
     def of(one: str, *norms: str) -> pd.DataFrame:
@@ -433,9 +433,9 @@ def strongest_with_norms(information: pd.DataFrame, intervention: str, column: s
     compared = {NORM_NAMES[name]: of(column, name) for name in NORMS}
     compared |= {words: of(placebo, *NORMS) for placebo, words in of_placebo(column)}
     compared[SHARE_ITSELF] = of(SHARE, *NORMS)
-    marks = [interval_note(name, strongest(values)) for name, values in compared.items()]
+    remarks = [interval_note(name, strongest(values)) for name, values in compared.items()]
     models = np.tanh(every.mean().abs()).groupby(level="model").max()
-    return strongest(every)._replace(models=models.to_dict(), marks=tuple(marks))
+    return strongest(every)._replace(models=models.to_dict(), remarks=tuple(remarks))
 
 
 def strongest(transformed: pd.DataFrame) -> Estimate:
@@ -451,7 +451,7 @@ def strongest(transformed: pd.DataFrame) -> Estimate:
 def few_levels(
     information: pd.DataFrame, intervention: str, columns: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """A mark on seeds that do not count, because their accuracies have too few levels."""
+    """A remark on seeds that do not count, because their accuracies have too few levels."""
     if ACCURACY not in columns:
         return ()
     runs = with_levels(of_intervention(information, intervention))
@@ -473,7 +473,7 @@ def few_levels(
     limits=DIFFERENCE,
 )
 def ordered(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
-    """Kendall's tau of the accuracy and of the order by a measure. The marks hold that of norms.
+    """Kendall's tau of the accuracy and of the order by a measure. The remarks hold that of norms.
 
     A measure puts those models first that have memorised less according to the paper. A norm puts
     the models with small norms first.
@@ -484,8 +484,8 @@ def ordered(information: pd.DataFrame, intervention: str, column: str) -> Estima
     compared |= {name: towards * tau(placebo, ACCURACY) for placebo, name in of_placebo(column)}
     compared[SHARE_ITSELF] = -tau(SHARE, ACCURACY)
     found = estimated(towards * tau(column, ACCURACY), compared, DIFFERENCE)
-    marks = (*few_levels(information, intervention, (ACCURACY,)), *found.marks)
-    return if_tied(found._replace(marks=marks), information, intervention)
+    remarks = (*few_levels(information, intervention, (ACCURACY,)), *found.remarks)
+    return if_tied(found._replace(remarks=remarks), information, intervention)
 
 
 @statistic(
@@ -499,7 +499,7 @@ def ordered_better(information: pd.DataFrame, intervention: str, column: str) ->
     tau = partial(associated, information, intervention, kendall)
     norms = sum(-tau(name, ACCURACY) for name in NORMS) / len(NORMS)
     ahead = -EXPECTED[intervention, column] * tau(column, ACCURACY) - norms
-    return over_seeds(ahead, DROPPED, marks=few_levels(information, intervention, (ACCURACY,)))
+    return over_seeds(ahead, DROPPED, remarks=few_levels(information, intervention, (ACCURACY,)))
 
 
 # Of a column with a share of memorised strings: which strings these are, and what that rests on
@@ -523,18 +523,18 @@ MEMORISED_AS = {
 def knows(information: pd.DataFrame, intervention: str, column: str, memorised: str) -> Estimate:
     """Kendall's tau of a measure and the share of training strings that are memorised.
 
-    `memorised` is the column with this share. The marks hold the tau with strings that were never
+    `memorised` is the column with this share. The remarks hold the tau with strings that were never
     trained on. The contextual share counts only where nearly all training strings have stand-ins:
     otherwise, the shares of different runs are about different strings.
     """
-    counted, marks = information, ()
+    counted, remarks = information, ()
     if memorised == CONTEXTUAL:
         rows = of_intervention(information, intervention)
         n_runs = len(rows.groupby(RUN))
         counted = information[information["coverage"] >= COVERED]
         n_counted = len(of_intervention(counted, intervention).groupby(RUN))
         if n_counted < n_runs:
-            marks = (
+            remarks = (
                 f"{n_runs - n_counted} of {n_runs} runs do not count: fewer than "
                 f"{percent(COVERED)} of their training strings have stand-ins",
             )
@@ -544,12 +544,13 @@ def knows(information: pd.DataFrame, intervention: str, column: str, memorised: 
     compared[SHARE_ITSELF] = tau(SHARE, memorised)
     found = estimated(tau(column, memorised), compared, DIFFERENCE)
     coverage = float(of_intervention(counted, intervention)["coverage"].min())
-    found = found._replace(coverage=coverage, marks=(*marks, *found.marks))
+    found = found._replace(coverage=coverage, remarks=(*remarks, *found.remarks))
     return if_tied(found, counted, intervention)
 
 
 def if_tied(found: Estimate, information: pd.DataFrame, intervention: str) -> Estimate:
-    """The estimate, with a mark if all seeds have the same value: how often chance alone does that.
+    """The estimate, with a remark if all seeds have the same value: how often chance alone does
+    that.
 
     Few runs have few orders. More values of the share would break a tie.
     """
@@ -558,11 +559,11 @@ def if_tied(found: Estimate, information: pd.DataFrame, intervention: str) -> Es
     n_runs = of_intervention(information, intervention)[SHARE].nunique()
     n_seeds, n_models = len(found.values), max(1, len(found.models or ()))
     chance = 100 * chance_of_equal_orders(n_runs, n_seeds, n_models)
-    mark = (
+    remark = (
         f"random orders of {n_runs} runs would tie {n_seeds} seeds in {chance:.2g} % of cases; "
         f"more values of {GREEK[intervention]} would break the tie"
     )
-    return found._replace(marks=(mark, *found.marks))
+    return found._replace(remarks=(remark, *found.remarks))
 
 
 # Epoch by epoch
@@ -592,17 +593,17 @@ def at_start(epochs: pd.DataFrame, column: str) -> Estimate:
     compared |= {name: changes(rows, placebo)[BEYOND] for placebo, name in of_placebo(column)}
     start = starts(rows)
     known = start.dropna()
-    marks = [f"{len(known)} of {len(start)} runs have a start"]
+    remarks = [f"{len(known)} of {len(start)} runs have a start"]
     if len(known):
-        marks.append(f"epoch {known.median():g} (median)")
+        remarks.append(f"epoch {known.median():g} (median)")
     constant = (rows["n_degenerate"] / rows["n_neurons"]).groupby(rows["epoch"]).mean()
-    marks.append(
+    remarks.append(
         f"constant neurons, which are left out: {percent(constant.iloc[0])} before, "
         f"{percent(constant.iloc[-1])} at the end"
     )
     estimate = estimated(found[BEYOND], compared)
     return estimate._replace(
-        marks=(*estimate.marks, *marks), coverage=float(rows["coverage"].min())
+        remarks=(*estimate.remarks, *remarks), coverage=float(rows["coverage"].min())
     )
 
 
@@ -620,4 +621,4 @@ def at_the_end(epochs: pd.DataFrame, column: str) -> Estimate:
         return Estimate()
     compared = {name: apart_at_the_end(rows, placebo) for placebo, name in of_placebo(column)}
     found = estimated(apart_at_the_end(rows, column), compared)
-    return found._replace(marks=(f"after epoch {rows['epoch'].max()}", *found.marks))
+    return found._replace(remarks=(f"after epoch {rows['epoch'].max()}", *found.remarks))

@@ -55,7 +55,7 @@ CLAIMS = [
     Claim(
         "information_induced",
         "A model that is trained with markers that are the answer goes by the marker.",
-        statistics.led_astray,
+        statistics.shortcut_reliance,
         above(0),
     ),
     *(
@@ -97,7 +97,7 @@ CLAIMS = [
             "information_innocent",
             f"{NAMES[measure]} changes more with {MEMORISATION[intervention]} than with random "
             "markers.",
-            statistics.beyond_innocent.of(intervention=intervention, column=measure),
+            statistics.beyond_nuisance_control.of(intervention=intervention, column=measure),
             above(0),
         )
         for intervention, measure in EXPECTED

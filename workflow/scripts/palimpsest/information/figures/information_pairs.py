@@ -34,4 +34,4 @@ def information_pairs(table: pd.DataFrame) -> plt.Figure:
     """
     title = "Mutual information of pairs of neurons"
     label = "mutual\ninformation (nats)"
-    return figure_of_distributions(table, "mutual_information", title, label, "exchanged")
+    return figure_of_distributions(table, "mutual_information", title, label, "permuted")

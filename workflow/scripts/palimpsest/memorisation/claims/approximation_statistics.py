@@ -142,7 +142,7 @@ def words_of_agreement(measure: str, quantity: str, statistic: str) -> str:
     limits=(-2, 2),
     evidence=evidence_of,
     cases=defined_languages,
-    beside={"the approximation's": quality, "that of retraining once more": ceiling},
+    context={"the approximation's": quality, "that of retraining once more": ceiling},
 )
 def minus_ceiling(
     approximation: pd.DataFrame, measure: str, quantity: str, statistic: str
@@ -158,10 +158,15 @@ def minus_ceiling(
 
 
 FALSE_ALARMS = {
-    ("contextual", "fraction_unseen"): "share of the strings never trained on called memorised at "
+    (
+        "contextual",
+        "share_memorised_unseen",
+    ): "share of the strings never trained on called memorised at "
     "optimal learning, contextual; the other such strings stand in for each string",
-    ("bayes", "fraction_unseen"): "share of the strings never trained on called memorised at "
-    "optimal learning, bayes",
+    (
+        "bayes",
+        "share_memorised_unseen",
+    ): "share of the strings never trained on called memorised at optimal learning, bayes",
     ("bayes", "below_unseen"): "share of the strings never trained on whose loss is below the "
     "Bayes-optimal loss at optimal learning, whether or not it stays below",
 }

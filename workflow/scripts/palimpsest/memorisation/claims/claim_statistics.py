@@ -19,7 +19,7 @@ from palimpsest.estimates import (
     Estimate,
     lowest,
     mean_by,
-    mean_marks,
+    mean_remarks,
     over_seeds,
 )
 from palimpsest.memorisation.joins import RUN
@@ -47,7 +47,7 @@ def over_units(
     *,
     ends: tuple[Values, ...] = (),
     variants: tuple[str, ...] = (),
-    beside: Mapping[str, Values] | None = None,
+    context: Mapping[str, Values] | None = None,
     undefined: str = MARKED,
     remark: Callable[[pd.DataFrame], str] | None = None,
     at_least: Values | None = None,
@@ -60,11 +60,11 @@ def over_units(
     ends : two statistics, the ends of an interval over the training strings of a seed
         They are used if there is only one seed; such an interval does not cover other seeds.
     variants : the variants of the data that the statistic uses; by default, all rows are used
-    beside : statistics that help to read the estimate, by the names that a reader sees
-        Their means are marks of the estimate. They affect no verdict.
+    context : statistics that help to read the estimate, by the names that a reader sees
+        Their means are remarks of the estimate. They affect no verdict.
     undefined : what a case does in which the statistic is undefined, see `estimates`
         `VOIDS` if the value itself decides that it is undefined: the others are biased.
-    remark : function from the rows that are used to one more mark
+    remark : function from the rows that are used to one more remark
     at_least : a lower bound of the statistic, where the end of training makes it undefined
         If the bound is used in any case, the interval has no upper end, so the claim can only lie
         above a bound.
@@ -81,19 +81,19 @@ def over_units(
     n_bounds = int((known.isna() & bounded.notna()).sum())
     values = finite(bounded)
     found = over_seeds(values, undefined, units=CASES, decimals=DECIMALS)
-    marks = [*found.marks]
+    remarks = [*found.remarks]
     if n_bounds:
         cut = f"{n_bounds} of {len(values)} values are lower bounds"
-        marks.append(f"{cut}: the end of training cuts a band")
+        remarks.append(f"{cut}: the end of training cuts a band")
         if undefined != VOIDS or values.notna().all():
             found = found._replace(upper=np.inf)
     if len(found.values) == 1 and ends:
         lower, upper = (mean_by("seed", finite(of_rows(end))).mean() for end in ends)
         found = found._replace(lower=lower, upper=upper, over="training strings")
     if remark is not None:
-        marks.append(remark(rows))
-    marks += mean_marks({name: finite(of_rows(of)) for name, of in (beside or {}).items()})
-    return about_rows(found._replace(marks=tuple(marks)), rows, arguments.get("measure"))
+        remarks.append(remark(rows))
+    remarks += mean_remarks({name: finite(of_rows(of)) for name, of in (context or {}).items()})
+    return about_rows(found._replace(remarks=tuple(remarks)), rows, arguments.get("measure"))
 
 
 def in_lowest_model(of_units: Values, arguments: Mapping, table: pd.DataFrame) -> Estimate:
@@ -115,7 +115,7 @@ def statistic(
     reads: str, words: str | Callable[..., str], *, estimator: Callable = over_units, **declared
 ) -> Callable[[Values], Statistic]:
     """`claims.statistic` of values by unit; further settings are those of `over_units`."""
-    names = ("ends", "variants", "beside", "undefined", "remark", "at_least")
+    names = ("ends", "variants", "context", "undefined", "remark", "at_least")
     settings = {name: declared.pop(name) for name in names if name in declared}
     return claims.statistic(reads, words, estimator=partial(estimator, **settings), **declared)
 
@@ -132,15 +132,15 @@ def used(table: pd.DataFrame, variants: tuple[str, ...] = ()) -> pd.DataFrame:
 
 
 def about_rows(found: Estimate, rows: pd.DataFrame, measure: str | None) -> Estimate:
-    """The estimate with its coverage and a mark, from rows of `measure` (None: of all measures)."""
+    """The estimate with its coverage and a remark, from rows of `measure` (None: of all)."""
     if measure is not None and "measure" in rows:
         rows = rows[rows["measure"] == measure]
     coverage = rows["coverage"].min() if "coverage" in rows else np.nan
-    return found._replace(coverage=coverage, marks=(*still_learning(rows), *found.marks))
+    return found._replace(coverage=coverage, remarks=(*still_learning(rows), *found.remarks))
 
 
 def still_learning(rows: pd.DataFrame) -> tuple[str, ...]:
-    """A mark that some runs may still be learning; none if the table does not say so."""
+    """A remark that some runs may still be learning; none if the table does not say so."""
     if "still_learning" not in rows:
         return ()
     runs = rows.drop_duplicates([key for key in RUN if key in rows])["still_learning"]

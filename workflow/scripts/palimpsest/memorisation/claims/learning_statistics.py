@@ -36,8 +36,8 @@ from palimpsest.statistics import FEWEST_TERMS, rounding_error
 EXCESS = {
     "below": "share of distinct training strings below the {measure} threshold at optimal "
     "learning, minus that share of strings never trained on",
-    "depth": "mean {measure} score of distinct training strings at optimal learning, minus that of "
-    "strings never trained on; without the rule for the start",
+    "margin": "mean {measure} score of distinct training strings at optimal learning, minus that "
+    "of strings never trained on; without the rule for the start",
 }
 
 
@@ -45,10 +45,10 @@ EXCESS = {
 def excess_at_optimum(study: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
     """Memorisation of the distinct training strings minus that of strings never trained on.
 
-    The quantity is `below` (the share of strings whose loss is below the threshold) or `depth` (the
-    mean of the score). Both sides are measured at the epoch of optimal learning. Memorisation from
-    the start on would not do: the start is after the last miss, so later misses of an unseen string
-    would count as evidence at this epoch.
+    The quantity is `below` (the share of strings whose loss is below the threshold) or `margin`
+    (the mean of the score). Both sides are measured at the epoch of optimal learning. Memorisation
+    from the start on would not do: the start is after the last miss, so later misses of an unseen
+    string would count as evidence at this epoch.
     """
     trained = at_optimum(study, f"{quantity}_distinct", measure)
     return trained - at_optimum(study, f"{quantity}_unseen", measure)
@@ -66,12 +66,12 @@ def excess_in_lowest_model(study: pd.DataFrame, quantity: str, measure: str) -> 
 
 
 def with_unseen(of_units: Values, arguments: Mapping, study: pd.DataFrame) -> Estimate:
-    """`over_units`; marks have the same of unseen strings and, by recollection, of the language."""
-    columns = {SAME_OF_UNSEEN: "fraction_unseen"}
+    """`over_units`; remarks have those of unseen strings and, by recollection, of the language."""
+    columns = {SAME_OF_UNSEEN: "share_memorised_unseen"}
     if arguments["measure"] == "recollection":
-        columns["of a perfect learner"] = "fraction_perfect"
-    beside = {name: partial(at_optimum, column=column) for name, column in columns.items()}
-    return over_units(of_units, arguments, study, beside=beside)
+        columns["of a perfect learner"] = "share_memorised_perfect"
+    context = {name: partial(at_optimum, column=column) for name, column in columns.items()}
+    return over_units(of_units, arguments, study, context=context)
 
 
 @statistic(
@@ -84,7 +84,7 @@ def with_unseen(of_units: Values, arguments: Mapping, study: pd.DataFrame) -> Es
     estimator=with_unseen,
 )
 def fraction_at_optimum(study: pd.DataFrame, measure: str) -> pd.Series:
-    return at_optimum(study, "fraction", measure)
+    return at_optimum(study, "share_memorised", measure)
 
 
 @statistic(
@@ -95,7 +95,7 @@ def fraction_at_optimum(study: pd.DataFrame, measure: str) -> pd.Series:
     limits=(-np.inf, 1.0),  # negative if unseen strings are below more often
     evidence=evidence_of,
     cases=of_entropy,
-    beside={
+    context={
         "below the threshold": partial(at_optimum, column="below_distinct"),
         "of strings never trained on": partial(at_optimum, column="below_unseen"),
     },
@@ -208,7 +208,7 @@ def cost_of_stopping_before_unseen(study: pd.DataFrame, measure: str) -> pd.Seri
     return per_unit(
         rows,
         lambda unit: _cost_of_stopping_before(
-            unit, unit.loc[unit["fraction_unseen"] > 0, "epoch"].min()
+            unit, unit.loc[unit["share_memorised_unseen"] > 0, "epoch"].min()
         ),
     )
 
@@ -220,7 +220,7 @@ def cost_of_stopping_before_unseen(study: pd.DataFrame, measure: str) -> pd.Seri
     limits=NOT_NEGATIVE,
     evidence=evidence_of,
     cases=of_entropy,
-    beside={
+    context={
         "the same before any string never trained on is called memorised": (
             cost_of_stopping_before_unseen
         )

@@ -43,7 +43,7 @@ of_strings_left_out = partial(
 EXCESS = {
     "below": "share of training strings below the {measure} threshold at optimal learning, minus "
     "that share of their placebos",
-    "depth": "mean {measure} score of training strings at optimal learning, minus that of their "
+    "margin": "mean {measure} score of training strings at optimal learning, minus that of their "
     "placebos",
 }
 
@@ -52,7 +52,7 @@ EXCESS = {
 def excess_over_placebos(strings: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
     """Memorisation of the strings at optimal learning, minus that of their placebos.
 
-    The quantity is `below` (the share of strings below the threshold) or `depth` (the mean of the
+    The quantity is `below` (the share of strings below the threshold) or `margin` (the mean of the
     score, without the rule for the start). A string counts by the number of training strings that
     it represents.
     """
@@ -93,9 +93,9 @@ def below_placebos(strings: pd.DataFrame) -> pd.Series:
     f"{WITHOUT_EACH}",
     limits=SHARE,
     cases=of_entropy,
-    beside={"placebos below the threshold at this epoch": below_placebos},
+    context={"placebos below the threshold at this epoch": below_placebos},
 )
-def fraction_by_retraining(strings: pd.DataFrame) -> pd.Series:
+def share_by_retraining(strings: pd.DataFrame) -> pd.Series:
     """Fraction of the strings that are memorised at optimal learning."""
     rows = curves(strings, "contextual")
     memorised = (rows["score_at_optimum"] > 0).astype(float)
@@ -117,16 +117,16 @@ def repeated_minus_single_as_paper(strings: pd.DataFrame, measure: str) -> pd.Se
 
 REPEATED = {
     "below": "share below the threshold at optimal learning, minus that share of the placebos",
-    "depth": "mean score at optimal learning without the rule for the start, minus that of the "
+    "margin": "mean score at optimal learning without the rule for the start, minus that of the "
     "placebos",
 }
 
 
 def beside_paper(of_units: Values, arguments: Mapping, strings: pd.DataFrame, **settings):
-    """`over_units`; for shares, a mark has the difference as the paper counts."""
+    """`over_units`; for shares, a remark has the difference as the paper counts."""
     name, is_share = "as the paper counts, from the start on", arguments["quantity"] == "below"
-    beside = {name: repeated_minus_single_as_paper} if is_share else {}
-    return over_units(of_units, arguments, strings, beside=beside, **settings)
+    context = {name: repeated_minus_single_as_paper} if is_share else {}
+    return over_units(of_units, arguments, strings, context=context, **settings)
 
 
 @of_strings_left_out(

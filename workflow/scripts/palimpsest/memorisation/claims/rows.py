@@ -201,14 +201,14 @@ CLAIMS = [
     Claim(
         "RQ3",
         "The fraction of strings memorised by recollection increases monotonically with epochs.",
-        learning.largest_fall.of(column="fraction", measure="recollection"),
+        learning.largest_fall.of(column="share_memorised", measure="recollection"),
         at_most(0),
         by_construction=True,
     ),
     Claim(
         "RQ3",
         "The fraction of strings memorised contextually increases monotonically with epochs.",
-        learning.largest_fall.of(column="fraction", measure="contextual"),
+        learning.largest_fall.of(column="share_memorised", measure="contextual"),
         at_most(0),
         by_construction=True,
     ),
@@ -217,7 +217,7 @@ CLAIMS = [
         "Memorisation is unavoidable when a language is learned optimally.",
         learning.excess_at_optimum.of(quantity="below", measure="contextual"),
         above(0),
-        mark=STRONGER,
+        remark=STRONGER,
     ),
     Claim(
         "RQ3",
@@ -234,14 +234,14 @@ CLAIMS = [
     Claim(
         "RQ3",
         "Some degree of memorisation is needed for optimal learning.",
-        learning.excess_at_optimum.of(quantity="depth", measure="contextual"),
+        learning.excess_at_optimum.of(quantity="margin", measure="contextual"),
         above(0),
-        mark=STRONGER,
+        remark=STRONGER,
     ),
     Claim(
         "RQ3",
         "Some degree of memorisation is needed for optimal learning (by retraining).",
-        retraining.excess_over_placebos.of(quantity="depth", measure="contextual"),
+        retraining.excess_over_placebos.of(quantity="margin", measure="contextual"),
         above(0),
     ),
     Claim(
@@ -256,7 +256,7 @@ CLAIMS = [
             f"{strings} contextually memorised at optimal learning{addition}.",
             statistic.of(entropy=entropy),
             region,
-            mark=mark,
+            remark=remark,
         )
         for strings, entropy, region in (
             (
@@ -270,9 +270,9 @@ CLAIMS = [
                 between(NEXT_TO_NONE, ALMOST_ALL),
             ),
         )
-        for addition, statistic, mark in (
+        for addition, statistic, remark in (
             ("", learning.fraction_at_optimum.of(measure="contextual"), STRONGER),
-            (" (by retraining)", retraining.fraction_by_retraining, ""),
+            (" (by retraining)", retraining.share_by_retraining, ""),
             (", beyond false alarms", learning.share_made_to_fall.of(measure="contextual"), ""),
         )
     ),
@@ -349,10 +349,10 @@ CLAIMS = [
             f"memorisation{addition}.",
             statistic.of(quantity="below", measure=measure),
             between(-NEARLY_EQUAL, NEARLY_EQUAL),
-            mark=mark,
+            remark=remark,
         )
         for measure in ("contextual", "counterfactual")
-        for addition, statistic, mark in (
+        for addition, statistic, remark in (
             ("", training_sets.excess_top_minus_bottom, STRONGER),
             (" (by retraining)", retraining.repeated_minus_single, ""),
         )
@@ -360,14 +360,14 @@ CLAIMS = [
     Claim(
         "RQ4",
         "Frequent strings are, if anything, contextually memorised less.",
-        training_sets.excess_top_minus_bottom.of(quantity="depth", measure="contextual"),
+        training_sets.excess_top_minus_bottom.of(quantity="margin", measure="contextual"),
         at_most(0),
-        mark=STRONGER,
+        remark=STRONGER,
     ),
     Claim(
         "RQ4",
         "Frequent strings are, if anything, contextually memorised less (by retraining).",
-        retraining.repeated_minus_single.of(quantity="depth", measure="contextual"),
+        retraining.repeated_minus_single.of(quantity="margin", measure="contextual"),
         at_most(0),
     ),
     Claim(
@@ -593,7 +593,7 @@ CLAIMS = [
         "approximation",
         "Contextual memorisation by the same-frequency approximation is no false alarm: strings "
         "never trained on rarely count as memorised.",
-        approximations.false_alarms.of(measure="contextual", column="fraction_unseen"),
+        approximations.false_alarms.of(measure="contextual", column="share_memorised_unseen"),
         at_most(RARE),
     ),
     Claim(
@@ -607,7 +607,7 @@ CLAIMS = [
         "bayes",
         "Memorisation by the Bayes threshold is no false alarm: strings never trained on rarely "
         "count as memorised.",
-        approximations.false_alarms.of(measure="bayes", column="fraction_unseen"),
+        approximations.false_alarms.of(measure="bayes", column="share_memorised_unseen"),
         at_most(RARE),
     ),
     Claim(

@@ -85,7 +85,7 @@ def frequent_threshold(exact: pd.DataFrame) -> pd.Series:
 def order_disagreement(exact: pd.DataFrame, one: str, other: str) -> pd.Series:
     """Share of pairs of targets whose order of start differs between two measures."""
     return per_unit(
-        beside(exact, one, other),
+        starts_by_measure(exact, one, other),
         lambda unit: off_diagonal_mean(
             pair_order(unit["start_one"]) != pair_order(unit["start_other"])
         ),
@@ -101,7 +101,7 @@ def order_disagreement(exact: pd.DataFrame, one: str, other: str) -> pd.Series:
 def start_disagreement(exact: pd.DataFrame, one: str, other: str) -> pd.Series:
     """Share of targets whose start differs between two measures."""
     return per_unit(
-        beside(exact, one, other),
+        starts_by_measure(exact, one, other),
         lambda unit: (unit["start_one"] != unit["start_other"]).mean(),
     )
 
@@ -119,11 +119,12 @@ LATER = {
 def starts_later(exact: pd.DataFrame, one: str, other: str) -> pd.Series:
     """Share of targets whose start is later by the measure `one` than by the measure `other`."""
     return per_unit(
-        beside(exact, one, other), lambda unit: (unit["start_one"] > unit["start_other"]).mean()
+        starts_by_measure(exact, one, other),
+        lambda unit: (unit["start_one"] > unit["start_other"]).mean(),
     )
 
 
-def beside(exact: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
+def starts_by_measure(exact: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
     """The targets at the last epoch under two measures; columns end in `_one` and `_other`."""
     return at_the_end(exact, one).merge(
         at_the_end(exact, other), on=[*UNIT, "role"], suffixes=("_one", "_other")

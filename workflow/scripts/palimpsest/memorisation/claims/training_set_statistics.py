@@ -55,27 +55,29 @@ def unseen_of_frequent(study: pd.DataFrame, measure: str) -> pd.Series:
     "fraction memorised at optimal learning, most frequent minus least frequent strings, {measure}",
     limits=DIFFERENCE,
     evidence=evidence_of,
-    beside={"the same of unseen strings as probable": unseen_of_frequent},
+    context={"the same of unseen strings as probable": unseen_of_frequent},
 )
 def fraction_of_frequent(study: pd.DataFrame, measure: str) -> pd.Series:
-    return top_minus_bottom(study, "fraction_distinct", measure)
+    return top_minus_bottom(study, "share_memorised_distinct", measure)
 
 
 BEYOND_UNSEEN = {
     "below": "share of strings below the threshold at optimal learning, minus that share of "
     "strings never trained on that are as probable; most frequent minus least frequent strings, ",
-    "depth": "mean score at optimal learning without the rule for the start, minus that of strings "
-    "never trained on that are as probable; most frequent minus least frequent strings, ",
+    "margin": "mean score at optimal learning without the rule for the start, minus that of "
+    "strings never trained on that are as probable; most frequent minus least frequent strings, ",
 }
 BY = {"recollection": "by recollection"}
 
 
 def beside_paper(of_units: Values, arguments: Mapping, study: pd.DataFrame) -> Estimate:
-    """`over_units`; a mark has the paper's difference, except by recollection."""
-    column = {"below": "fraction_distinct", "depth": "weighted_distinct"}[arguments["quantity"]]
-    beside = {AS_PAPER: partial(top_minus_bottom, column=column)}
+    """`over_units`; a remark has the paper's difference, except by recollection."""
+    column = {"below": "share_memorised_distinct", "margin": "mean_score_distinct"}[
+        arguments["quantity"]
+    ]
+    context = {AS_PAPER: partial(top_minus_bottom, column=column)}
     is_recollection = arguments["measure"] == "recollection"
-    return over_units(of_units, arguments, study, beside={} if is_recollection else beside)
+    return over_units(of_units, arguments, study, context={} if is_recollection else context)
 
 
 def evidence_beyond_unseen(measure: str) -> tuple[str, ...]:
@@ -92,7 +94,7 @@ def evidence_beyond_unseen(measure: str) -> tuple[str, ...]:
 def excess_top_minus_bottom(study: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
     """The excess over unseen strings of the frequent strings minus that of the infrequent ones.
 
-    The excess of a group is its `below` or `depth` at optimal learning, minus that of its strings'
+    The excess of a group is its `below` or `margin` at optimal learning, minus that of its strings'
     stand-ins. The stand-ins are as probable as the strings of the group, so what the language alone
     makes easy is taken out.
     """
@@ -365,18 +367,18 @@ def column_per_doubling(study: pd.DataFrame, column: str, measure: str = "contex
 # Columns of the scores: of training strings as in the paper, of unseen strings, and both without
 # the rule for the start. For repeated strings, the unseen strings are equally probable.
 SCORES = {
-    "the training strings": ("weighted", "weighted_unseen", "depth_distinct", "depth_unseen"),
+    "the training strings": ("mean_score", "mean_score_unseen", "margin_distinct", "margin_unseen"),
     "repeated strings": (
-        "weighted_repeated",
-        "depth_repeated_unseen",
-        "depth_repeated",
-        "depth_repeated_unseen",
+        "mean_score_repeated",
+        "margin_repeated_unseen",
+        "margin_repeated",
+        "margin_repeated_unseen",
     ),
 }
 
 
 def over_scores(of_units: Values, arguments: Mapping, study: pd.DataFrame) -> Estimate:
-    """`over_units` of a score's columns, and a mark with a number for comparison.
+    """`over_units` of a score's columns, and a remark with a number for comparison.
 
     By recollection the paper's score is tested, and the score of unseen strings is shown. By other
     measures the excess over unseen strings is tested, and the paper's score is shown.
@@ -386,8 +388,8 @@ def over_scores(of_units: Values, arguments: Mapping, study: pd.DataFrame) -> Es
     tested, name, shown = {"column": trained, "minus": unseen}, AS_PAPER, paper
     if measure == "recollection":
         tested, name, shown = {"column": paper}, SAME_OF_UNSEEN, of_unseen
-    beside = {name: lambda rows: of_units(rows, column=shown, measure=measure)}
-    return over_units(of_units, {**tested, "measure": measure}, study, beside=beside)
+    context = {name: lambda rows: of_units(rows, column=shown, measure=measure)}
+    return over_units(of_units, {**tested, "measure": measure}, study, context=context)
 
 
 def words_of_score(measure: str) -> str:
@@ -420,7 +422,7 @@ def mean_of(study: pd.DataFrame, column: str) -> pd.Series:
     "loss on the distinct training strings, adapters minus all weights, both at the lowest test "
     "loss that both reached, nats per token",
     evidence=NO_THRESHOLD,
-    beside={
+    context={
         "all weights": partial(mean_of, column="reference_train_loss_distinct"),
         "adapters": partial(mean_of, column="train_loss_distinct"),
         "test loss of both": partial(mean_of, column="equal_test_loss"),

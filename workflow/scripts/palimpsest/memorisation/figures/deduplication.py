@@ -88,7 +88,7 @@ def draw_fraction(axes: plt.Axes, study: pd.DataFrame, variants: list[str], meas
     look = style.MEASURES[measure]
     rows = study[study["measure"] == measure]
     for variant in variants:
-        draw_variant(axes, rows, variant, "fraction_distinct", look.colour)
+        draw_variant(axes, rows, variant, "share_memorised_distinct", look.colour)
     elements.share_axis(axes)
     axes.set(xlabel="epoch", ylabel="fraction of distinct\nstrings memorised")
     elements.name_panel(axes, measure)

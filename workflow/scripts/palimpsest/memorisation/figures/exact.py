@@ -100,16 +100,16 @@ def draw_points(axes: plt.Axes, strings: pd.DataFrame, best: pd.DataFrame, measu
     The crosses below the markers are the same strings by retraining once more.
     """
     axes.axline((0, 0), slope=1, color=GREY, **IDENTITY)
-    axes.plot(best["exact"], best["approximate"], color=GREY, zorder=1.5, **CROSS)
+    axes.plot(best["by_retraining"], best["approximate"], color=GREY, zorder=1.5, **CROSS)
     colour = style.MEASURES[measure].colour
     for least, members in strings.groupby(copies_class(strings["count"])):
         for model, of_model in members.groupby("model"):
             axes.plot(
-                of_model["exact"], of_model["approximate"], linestyle="none",
+                of_model["by_retraining"], of_model["approximate"], linestyle="none",
                 marker=style.marker(model), markersize=MARKER,
                 markerfacecolor=filled(colour, least), markeredgecolor=colour, markeredgewidth=0.7,
             )  # fmt: skip
-    values = pd.concat([strings, best])[["exact", "approximate"]]
+    values = pd.concat([strings, best])[["by_retraining", "approximate"]]
     low, high = values.min().min(), values.max().max()
     margin = 0.06 * (high - low) or 0.1
     axes.set(xlim=(low - margin, high + margin), ylim=(low - margin, high + margin))
@@ -126,7 +126,7 @@ def draw_starts(
     moved = []
     for rows in (strings, best):
         sides = {}
-        for side in ("exact", "approximate"):
+        for side in ("by_retraining", "approximate"):
             aside = generator.uniform(-1, 1, len(rows))
             starts = rows[side] + JITTER * aside
             sides[side] = starts.fillna(pd.Series(never + 0.06 * last * aside, rows.index))
@@ -145,5 +145,5 @@ def draw_starts(
 
 
 def last_start(study: pd.DataFrame) -> float:
-    starts = study.loc[study["quantity"] == "start", ["exact", "approximate"]]
+    starts = study.loc[study["quantity"] == "start", ["by_retraining", "approximate"]]
     return max(1.0, starts.max().fillna(0).max())

@@ -66,10 +66,10 @@ def draw_measure(axes: plt.Axes, study: pd.DataFrame, measure: str) -> None:
     rows = study[study["measure"] == measure]
     for group in GROUPS:
         of_group = rows[rows["group"] == group]
-        fraction = elements.spread(of_group, "epoch", "fraction_distinct")
+        fraction = elements.spread(of_group, "epoch", "share_memorised_distinct")
         elements.draw_spread(axes, fraction, look.colour, linestyle=style.LINES[group])
         if measure not in BINARY:
-            score = elements.spread(of_group, "epoch", "weighted_distinct")
+            score = elements.spread(of_group, "epoch", "mean_score_distinct")
             axes.plot(score.index, score["mean"], color=style.tinted(look.colour, 0.6),
                       linewidth=0.9, linestyle=style.LINES[group])  # fmt: skip
     elements.share_axis(axes)

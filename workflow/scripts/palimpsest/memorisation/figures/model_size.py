@@ -56,12 +56,12 @@ def model_size(study: pd.DataFrame) -> plt.Figure:
 
 def limit_to_memorised(axes: plt.Axes, rows: pd.DataFrame) -> None:
     """End the loss axis where memorisation begins; before that, every path is at 0."""
-    memorised = rows[(rows["weighted"] > 0) | (rows["epoch"] == rows["optimal_epoch"])]
+    memorised = rows[(rows["mean_score"] > 0) | (rows["epoch"] == rows["optimal_epoch"])]
     losses = memorised[["test_loss", "optimal_test_loss"]]
     low, high = losses.min().min(), losses.max().max()
     if high > low:
         axes.set_xlim(low - 0.08 * (high - low), high + 0.08 * (high - low))
-    top = rows["weighted"].max()
+    top = rows["mean_score"].max()
     if top > 0:
         axes.set_ylim(-0.05 * top, 1.1 * top)
 
@@ -74,12 +74,14 @@ def draw_family(axes: plt.Axes, rows: pd.DataFrame) -> None:
         models[["model", "parameters"]].itertuples(index=False), shades, strict=True
     ):
         runs = rows[rows["model"] == model]
-        path = runs.groupby("epoch")[["test_loss", "weighted"]].mean()
-        axes.plot(path["test_loss"], path["weighted"], color=shade, label=counted(parameters))
+        path = runs.groupby("epoch")[["test_loss", "mean_score"]].mean()
+        axes.plot(path["test_loss"], path["mean_score"], color=shade, label=counted(parameters))
         axes.plot(*path.iloc[-1], marker="s", markersize=3.5, color=shade)
         optimum = runs[runs["epoch"] == runs["optimal_epoch"]]
         look = {"color": shade, "marker": "D", "markeredgecolor": "white", "markeredgewidth": 0.6}
-        elements.draw_runs(axes, optimum["test_loss"], optimum["weighted"], elinewidth=0.8, **look)
+        elements.draw_runs(
+            axes, optimum["test_loss"], optimum["mean_score"], elinewidth=0.8, **look
+        )
     axes.xaxis.set_tick_params(labelbottom=True)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, title="parameters",
                 handlelength=1.2, columnspacing=0.8)  # fmt: skip

@@ -49,14 +49,16 @@ def tradeoff(study: pd.DataFrame) -> plt.Figure:
 
 
 def draw_epochs(figure: plt.Figure, study: pd.DataFrame, measures: list[str]) -> None:
-    (fraction, weighted), (losses, bands) = figure.subplots(2, 2, sharex=True)
-    draw_memorised(fraction, study, measures, "fraction", "fraction of strings\nmemorised (0 to 1)")
+    (fraction, mean_score), (losses, bands) = figure.subplots(2, 2, sharex=True)
+    draw_memorised(
+        fraction, study, measures, "share_memorised", "fraction of strings\nmemorised (0 to 1)"
+    )
     draw_false_alarms(fraction, study, measures)
-    draw_memorised(weighted, study, measures, "weighted", "weighted memorisation\n(0 to 1)")
+    draw_memorised(mean_score, study, measures, "mean_score", "weighted memorisation\n(0 to 1)")
     draw_losses(losses, study)
     draw_bands(bands, study, measures)
     shade_band(losses, study)
-    for axes in (fraction, weighted, losses, bands):
+    for axes in (fraction, mean_score, losses, bands):
         elements.mark_optima(axes, study)
     for axes in (losses, bands):
         axes.set_xlabel("epoch")
@@ -143,7 +145,7 @@ def draw_optima(
             elements.draw_runs(
                 axes,
                 runs["test_loss"],
-                runs["weighted"],
+                runs["mean_score"],
                 linestyle="none",
                 ecolor=look.colour,
                 **marker,

@@ -24,8 +24,8 @@ FIGURE = Figure(
     tables=(KIND,),
 )
 SHARES = {
-    "weighted": "all training strings:\nweighted memorisation (0 to 1)",
-    "weighted_repeated": "repeated strings:\nmean score (0 to 1)",
+    "mean_score": "all training strings:\nweighted memorisation (0 to 1)",
+    "mean_score_repeated": "repeated strings:\nmean score (0 to 1)",
 }
 
 

@@ -12,5 +12,5 @@ STUDIES: dict[str, Study] = {
 KINDS = (*kinds.KINDS, *(study.kind for study in STUDIES.values()))
 
 
-def asked(settings: Settings) -> list[Study]:
+def requested(settings: Settings) -> list[Study]:
     return [study for study in STUDIES.values() if study.block(settings) is not None]

@@ -9,7 +9,7 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.joins import CURVE, beside_learning
-from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
+from palimpsest.memorisation.kinds import LEARNING, TRAINING_SET, columns
 from palimpsest.memorisation.study import Study, kind_of_study
 from palimpsest.models import resolve
 
@@ -50,9 +50,9 @@ KIND = kind_of_study(
 )
 
 
-@reads(dataset=DATASET, learning=LEARNING)
+@reads(training_set=TRAINING_SET, learning=LEARNING)
 @makes(KIND)
-def table(*, dataset: pd.DataFrame, learning: pd.DataFrame, reference: str) -> pd.DataFrame:
+def table(*, training_set: pd.DataFrame, learning: pd.DataFrame, reference: str) -> pd.DataFrame:
     """Memorisation of each model and of the reference when they predict unseen strings equally.
 
     Training with adapters learns more slowly, and may not come as far. So the models are compared
@@ -65,7 +65,7 @@ def table(*, dataset: pd.DataFrame, learning: pd.DataFrame, reference: str) -> p
     ----------
     reference : the model that the others are compared with
     """
-    shares = dataset.loc[dataset["measure"] == RECOLLECTION, [*CURVE, *SHARES]]
+    shares = training_set.loc[training_set["measure"] == RECOLLECTION, [*CURVE, *SHARES]]
     losses = ["test_loss", "train_loss_distinct", "optimal_epoch", "still_learning"]
     curves = beside_learning(shares, learning, losses)
     learned = curves[curves["epoch"] <= curves["optimal_epoch"]].sort_values("epoch")

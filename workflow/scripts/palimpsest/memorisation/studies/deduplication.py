@@ -6,7 +6,7 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.joins import curves
-from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
+from palimpsest.memorisation.kinds import LEARNING, TRAINING_SET, columns
 from palimpsest.memorisation.study import Study, kind_of_study
 
 pd = lazy_import("pandas")
@@ -15,22 +15,23 @@ KIND = kind_of_study(
     "deduplication",
     "One row per model, seed, variant, measure and epoch.",
     columns("""
-        model language size seed variant measure epoch coverage fraction_distinct weighted_distinct
-        below_distinct depth_distinct below_unseen depth_unseen train_loss train_loss_distinct
-        n_train test_loss test_loss_distinct test_spread optimal_test_loss_distinct
-        optimal_test_spread optimal_epoch still_learning start_p10 start_p90
+        model language size seed variant measure epoch coverage share_memorised_distinct
+        mean_score_distinct below_distinct margin_distinct below_unseen margin_unseen train_loss
+        train_loss_distinct n_train test_loss test_loss_distinct test_spread
+        optimal_test_loss_distinct optimal_test_spread optimal_epoch still_learning start_p10
+        start_p90
     """),
 )
 
 
-@reads(dataset=DATASET, learning=LEARNING)
+@reads(training_set=TRAINING_SET, learning=LEARNING)
 @makes(KIND)
-def table(*, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
+def table(*, training_set: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
     """Memorisation and learning with and without repeated strings: a curve per variant.
 
     Source: section 4, RQ4, figure 5; appendix G, RQ8 and RQ9, figures 39 and 40.
     """
-    return curves(KIND, dataset, learning)
+    return curves(KIND, training_set, learning)
 
 
 class Deduplication(Study):

@@ -44,11 +44,11 @@ KIND = kind_of_study(
     "approximation beside exact retraining.",
     columns(
         """
-        model language size seed string_id count log_prob measure evidence quantity exact
+        model language size seed string_id count log_prob measure evidence quantity by_retraining
         approximate correlation
         """,
         evidence=CHEAP_EVIDENCE,
-        exact="float?: by retraining without the string; NaN: no start",
+        by_retraining="float?: by retraining without the string; NaN: no start",
         approximate="float?: by the cheaper threshold; NaN: no start",
         correlation="float?: Spearman rank correlation of the two over the run's strings; NaN if "
         "undefined",

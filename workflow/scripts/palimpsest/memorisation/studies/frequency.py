@@ -26,9 +26,9 @@ KIND = kind_of_study(
     "One row per model, seed, measure, group and epoch.",
     columns(
         """
-        model language size seed variant measure group epoch n_strings loss fraction_distinct
-        weighted_distinct optimal_epoch still_learning coverage below_matched depth_matched
-        below_unseen_matched depth_unseen_matched
+        model language size seed variant measure group epoch n_strings loss share_memorised_distinct
+        mean_score_distinct optimal_epoch still_learning coverage below_matched margin_matched
+        below_unseen_matched margin_unseen_matched
         """,
         group="str: top or bottom: most or least frequent distinct strings",
         n_strings="int: distinct strings in the group that the measure applies to",
@@ -38,10 +38,10 @@ KIND = kind_of_study(
         "learning",
         below_matched="float?: share of these strings whose loss is below the threshold, even if "
         "it rises above the threshold later; NaN if the coverage is 0",
-        depth_matched="float?: mean score without the rule for the start",
+        margin_matched="float?: mean score without the rule for the start",
         below_unseen_matched="float?: `below_matched` of these strings' stand-ins: strings never "
         "trained on, of the same Bayes-optimal loss",
-        depth_unseen_matched="float?: `depth_matched` of these stand-ins",
+        margin_unseen_matched="float?: `margin_matched` of these stand-ins",
     ),
 )
 
@@ -68,8 +68,8 @@ def table(
     curves = members.groupby([*RUN, "measure", "group", "epoch"], sort=False, as_index=False).agg(
         n_strings=("score", "count"),
         loss=("loss", "mean"),
-        fraction_distinct=("memorised", "mean"),
-        weighted_distinct=("score", "mean"),
+        share_memorised_distinct=("memorised", "mean"),
+        mean_score_distinct=("score", "mean"),
     )
     curves = curves.merge(beside_stand_ins(starts, groups), on=[*RUN, "measure", "group"])
     return beside_learning(curves, learning, ["optimal_epoch", "still_learning"])
@@ -89,9 +89,9 @@ def beside_stand_ins(starts: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame
         .agg(
             n_matched=("string_id", "size"),
             below_matched=("below_at_optimum", "mean"),
-            depth_matched=("depth_at_optimum", "mean"),
+            margin_matched=("margin_at_optimum", "mean"),
             below_unseen_matched=("below_unseen", "mean"),
-            depth_unseen_matched=("depth_unseen", "mean"),
+            margin_unseen_matched=("margin_unseen", "mean"),
         )
     )
     n_strings = members.groupby(keys).size().rename("n_group")

@@ -9,7 +9,7 @@ from palimpsest.errors import UserError, nearest
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.joins import curves
-from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
+from palimpsest.memorisation.kinds import LEARNING, TRAINING_SET, columns
 from palimpsest.memorisation.study import Study, kind_of_study
 from palimpsest.models import resolve
 from palimpsest.paths import MANIFEST
@@ -23,18 +23,22 @@ KIND = kind_of_study(
     columns(
         """
         model language size seed variant family parameters measure epoch test_loss optimal_test_loss
-        coverage fraction weighted depth_distinct weighted_unseen depth_unseen optimal_epoch
-        still_learning
+        coverage share_memorised mean_score margin_distinct mean_score_unseen margin_unseen
+        optimal_epoch still_learning
         """,
         family="str: family of the model",
     ),
 )
 
 
-@reads(dataset=DATASET, learning=LEARNING)
+@reads(training_set=TRAINING_SET, learning=LEARNING)
 @makes(KIND)
 def table(
-    *, dataset: pd.DataFrame, learning: pd.DataFrame, manifests: list[str], families: dict[str, str]
+    *,
+    training_set: pd.DataFrame,
+    learning: pd.DataFrame,
+    manifests: list[str],
+    families: dict[str, str],
 ) -> pd.DataFrame:
     """Memorisation and learning across the models of a family.
 
@@ -45,13 +49,13 @@ def table(
 
     Source: appendix F, figures 31 to 38.
     """
-    return beside_sizes(dataset, learning, read_manifests.models(manifests, families))
+    return beside_sizes(training_set, learning, read_manifests.models(manifests, families))
 
 
 def beside_sizes(
-    dataset: pd.DataFrame, learning: pd.DataFrame, models: pd.DataFrame
+    training_set: pd.DataFrame, learning: pd.DataFrame, models: pd.DataFrame
 ) -> pd.DataFrame:
-    unknown = set(dataset["model"]) - set(models["model"])
+    unknown = set(training_set["model"]) - set(models["model"])
     if unknown:
         name = min(unknown)
         known = sorted(models["model"])
@@ -60,7 +64,7 @@ def beside_sizes(
             f"{nearest(name, known)}"
         )
     sizes = models[["model", "family", "parameters"]]
-    return curves(KIND, dataset, learning).merge(sizes, on="model")
+    return curves(KIND, training_set, learning).merge(sizes, on="model")
 
 
 class ModelSize(Study):

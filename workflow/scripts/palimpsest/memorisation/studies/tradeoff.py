@@ -6,7 +6,7 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.joins import curves
-from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
+from palimpsest.memorisation.kinds import LEARNING, TRAINING_SET, columns
 from palimpsest.memorisation.study import Study, kind_of_study
 
 pd = lazy_import("pandas")
@@ -15,19 +15,20 @@ KIND = kind_of_study(
     "tradeoff",
     "One row per model, seed, measure and epoch, with the losses beside it.",
     columns("""
-        model language size seed variant measure epoch coverage fraction weighted fraction_distinct
-        weighted_distinct below_distinct depth_distinct fraction_unseen weighted_unseen below_unseen
-        depth_unseen below_covered below_unseen_covered fraction_perfect weighted_perfect train_loss
-        test_loss optimal_test_loss optimal_epoch still_learning band_first band_last never_starts
-        start_p10 start_p90 counterpart
+        model language size seed variant measure epoch coverage share_memorised mean_score
+        share_memorised_distinct mean_score_distinct below_distinct margin_distinct
+        share_memorised_unseen mean_score_unseen below_unseen margin_unseen below_covered
+        below_unseen_covered share_memorised_perfect mean_score_perfect train_loss test_loss
+        optimal_test_loss optimal_epoch still_learning band_first band_last never_starts start_p10
+        start_p90 counterpart
     """),
 )
 
 
-@reads(dataset=DATASET, learning=LEARNING)
+@reads(training_set=TRAINING_SET, learning=LEARNING)
 @makes(KIND)
 def table(
-    *, dataset: pd.DataFrame, learning: pd.DataFrame, counterpart: str | None = None
+    *, training_set: pd.DataFrame, learning: pd.DataFrame, counterpart: str | None = None
 ) -> pd.DataFrame:
     """Memorisation of the training set, its placebos and learning, for every epoch.
 
@@ -37,7 +38,7 @@ def table(
 
     Source: section 4, RQ3, figures 3, 18 to 20 and 23 to 30.
     """
-    found = curves(KIND, dataset, learning)
+    found = curves(KIND, training_set, learning)
     return found.assign(counterpart=pd.array([counterpart] * len(found), dtype="string"))
 
 

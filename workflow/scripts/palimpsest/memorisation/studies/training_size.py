@@ -7,7 +7,7 @@ from typing import ClassVar
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.joins import RUN, curves, matched
-from palimpsest.memorisation.kinds import DATASET, LEARNING, STARTS, columns
+from palimpsest.memorisation.kinds import LEARNING, STARTS, TRAINING_SET, columns
 from palimpsest.memorisation.study import Study, kind_of_study
 
 pd = lazy_import("pandas")
@@ -25,14 +25,15 @@ KIND = kind_of_study(
     columns(
         """
         model language size seed variant measure optimal_epoch still_learning test_loss
-        optimal_test_loss coverage fraction weighted depth_distinct weighted_unseen depth_unseen
-        n_repeated weighted_repeated depth_repeated depth_repeated_unseen threshold_shared
+        optimal_test_loss coverage share_memorised mean_score margin_distinct mean_score_unseen
+        margin_unseen n_repeated mean_score_repeated margin_repeated margin_repeated_unseen
+        threshold_shared
         """,
         n_repeated="int: distinct training strings that occur more than once",
-        weighted_repeated="float?: mean score of the distinct strings that occur more than once",
-        depth_repeated="float?: mean score of these strings without the rule for the start; of "
+        mean_score_repeated="float?: mean score of the distinct strings that occur more than once",
+        margin_repeated="float?: mean score of these strings without the rule for the start; of "
         "those whose stand-ins have stand-ins of their own",
-        depth_repeated_unseen="float?: `depth_repeated` of these strings' stand-ins, which were "
+        margin_repeated_unseen="float?: `margin_repeated` of these strings' stand-ins, which were "
         "never trained on",
         threshold_shared="float?: mean threshold of the strings that are in the seed's training "
         "sets of all sizes, and have a threshold in each; for contextual: their mean optimal "
@@ -41,22 +42,25 @@ KIND = kind_of_study(
 )
 
 
-@reads(starts=STARTS, dataset=DATASET, learning=LEARNING)
+@reads(starts=STARTS, training_set=TRAINING_SET, learning=LEARNING)
 @makes(KIND)
-def table(*, starts: pd.DataFrame, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
+def table(
+    *, starts: pd.DataFrame, training_set: pd.DataFrame, learning: pd.DataFrame
+) -> pd.DataFrame:
     """Memorisation at the epoch of optimal learning, for training sets of several sizes.
 
     Source: section 4, RQ5, figure 6.
     """
-    found = curves(KIND, dataset, learning)
+    found = curves(KIND, training_set, learning)
     optimum = found[found["epoch"] == found["optimal_epoch"]].drop(columns="epoch")
     repeated = starts[starts["count"] > 1].groupby([*RUN, "measure"], as_index=False)
     repeated = repeated.agg(
-        n_repeated=("string_id", "size"), weighted_repeated=("score_at_optimum", "mean")
+        n_repeated=("string_id", "size"), mean_score_repeated=("score_at_optimum", "mean")
     )
     compared = matched(starts[starts["count"] > 1]).groupby([*RUN, "measure"], as_index=False)
     compared = compared.agg(
-        depth_repeated=("depth_at_optimum", "mean"), depth_repeated_unseen=("depth_unseen", "mean")
+        margin_repeated=("margin_at_optimum", "mean"),
+        margin_repeated_unseen=("margin_unseen", "mean"),
     )
     sizes = optimum.merge(repeated, on=[*RUN, "measure"], how="left")
     sizes = sizes.merge(compared, on=[*RUN, "measure"], how="left")

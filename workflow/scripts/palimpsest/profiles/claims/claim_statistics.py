@@ -52,11 +52,11 @@ def more_persistent(profile: pd.DataFrame) -> Estimate:
 
 
 def beside_placebo(profile: pd.DataFrame, cells: pd.DataFrame, part: Callable) -> Estimate:
-    """The largest minus the smallest model. The marks hold the same contrast of placebos."""
+    """The largest minus the smallest model. The remarks hold the same contrast of placebos."""
     placebos = part(summaries.estimates(profile, kinds.PLACEBO))
     _, lower, upper = student(summaries.largest_minus_smallest(placebos))
-    mark = "" if pd.isna(lower) else f"placebos: {number(lower)} to {number(upper)} nats"
-    return over_seeds(summaries.largest_minus_smallest(cells), DROPPED, marks=[mark])
+    remark = "" if pd.isna(lower) else f"placebos: {number(lower)} to {number(upper)} nats"
+    return over_seeds(summaries.largest_minus_smallest(cells), DROPPED, remarks=[remark])
 
 
 @statistic(
@@ -196,8 +196,8 @@ def extracted_beyond(notions: pd.DataFrame) -> Estimate:
     rows = summaries.minus_placebo(notions, kinds.EXTRACTABLE)
     by_seed = rows.groupby(["seed", "model"])
     unseen = student(by_seed["placebo"].mean().groupby("seed").mean())
-    marks = [f"unseen strings: {number(unseen.mean)}"]
-    return over_seeds(by_seed["minus_placebo"].mean().unstack(), DROPPED, marks=marks)
+    remarks = [f"unseen strings: {number(unseen.mean)}"]
+    return over_seeds(by_seed["minus_placebo"].mean().unstack(), DROPPED, remarks=remarks)
 
 
 @statistic(
@@ -226,12 +226,12 @@ CAUTION = {
 def of_factor(dilution: pd.DataFrame, factor: str) -> Estimate:
     """The contrast of a factor in the specific effect by retraining.
 
-    The marks hold the same contrast of one run and of placebos, the positive control (more copies
+    The remarks hold the same contrast of one run and of placebos, the positive control (more copies
     are memorised more), and what changes together with the factor.
     """
     cells = at_the_end(dilution)
     cells = cells[cells["outcome"] == LOG_LIKELIHOOD]
-    by_strings = dict(list(cells.groupby("strings")))
+    by_strings = dict(list(cells.groupby("string_role")))
     retrained = contrasts(by_strings[kinds.TRAINED], SPECIFIC)
     others = {
         "one run alone": contrasts(by_strings[kinds.TRAINED], DIFFERENCE)[factor],
@@ -239,5 +239,5 @@ def of_factor(dilution: pd.DataFrame, factor: str) -> Estimate:
         "more minus fewer copies": retrained["copies"],
         "mean of all arms": retrained[MEAN],
     }
-    marks = [interval_note(name, student(values)) for name, values in others.items()]
-    return over_seeds(retrained[factor], DROPPED, marks=[*marks, CAUTION[factor]])
+    remarks = [interval_note(name, student(values)) for name, values in others.items()]
+    return over_seeds(retrained[factor], DROPPED, remarks=[*remarks, CAUTION[factor]])

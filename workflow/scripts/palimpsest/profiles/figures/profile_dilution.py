@@ -61,7 +61,7 @@ def profile_dilution(table: pd.DataFrame, effects: pd.DataFrame) -> plt.Figure:
             for _, _, name, colour, marker in ROWS
         ),
     ]
-    n_strings = cells.loc[cells["strings"] == TRAINED, "n_strings"].min()
+    n_strings = cells.loc[cells["string_role"] == TRAINED, "n_strings"].min()
     note = (
         f"Means over {elements.counted(len(seeds), 'seed')}; bars: 95 % intervals over "
         f"the seeds; {elements.counted(n_strings, 'string')} for each cell and seed. "
@@ -76,9 +76,9 @@ def draw_cells(axes: plt.Axes, cells: pd.DataFrame) -> None:
     """The specific effect by the size of the stream: a line for each arm, placebos in grey."""
     axes.axhline(0, **elements.ZERO)
     sizes = sorted(cells["size"].unique())
-    placebos = cells[cells["strings"] == PLACEBO]
+    placebos = cells[cells["string_role"] == PLACEBO]
     draw_line(axes, placebos, 1.0, color=ROWS[-1][3], marker=ROWS[-1][4], linestyle=":")
-    trained = cells[cells["strings"] == TRAINED]
+    trained = cells[cells["string_role"] == TRAINED]
     tints = of_copies(cells)
     # Shifted sideways, so that intervals do not hide each other
     shifts = np.linspace(0.91, 1.09, 2 * len(tints)).tolist()
@@ -125,7 +125,7 @@ def draw_contrasts(axes: plt.Axes, effects: pd.DataFrame) -> None:
     contrasts = list(effects["contrast"].unique())
     axes.axvline(0, **elements.ZERO)
     for place, (strings, effect, _, colour, marker) in enumerate(ROWS):
-        rows = effects[(effects["strings"] == strings) & (effects["effect"] == effect)]
+        rows = effects[(effects["string_role"] == strings) & (effects["effect"] == effect)]
         rows = rows.set_index("contrast").loc[contrasts]
         mean = rows["estimate"]
         ends = elements.reach(mean, rows["lower"], rows["upper"])

@@ -38,7 +38,7 @@ def profile_persistence(table: pd.DataFrame) -> plt.Figure:
     rows = table[table["outcome"] == LOG_LIKELIHOOD]
     for axes, (strings, title) in zip(panels, titles.items(), strict=True):
         axes.axvline(-0.5, **style.EPOCH_LINE, color=style.INK)
-        palette.draw_models(axes, rows[rows["strings"] == strings], "since")
+        palette.draw_models(axes, rows[rows["string_role"] == strings], "since")
         axes.set_title(title)
         axes.set_xlabel("macro-batches since the treatment")
         elements.whole_ticks(axes.xaxis)

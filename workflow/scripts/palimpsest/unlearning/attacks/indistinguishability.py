@@ -11,7 +11,7 @@ import pandas as pd
 
 from palimpsest.unlearning.attacks.joint_attacks import joint_attack, joint_p
 from palimpsest.unlearning.attacks.lower_bounds import epsilon_lower_bound
-from palimpsest.unlearning.attacks.permutation import against_chance, place
+from palimpsest.unlearning.attacks.permutation import against_chance, relative_quality
 from palimpsest.unlearning.attacks.three_samples import relative_test
 from palimpsest.unlearning.evaluate.rules import Rules
 from palimpsest.unlearning.evaluate.samples import Problem
@@ -32,13 +32,14 @@ def tell_apart(
     method: str,
     samples: tuple[np.ndarray, np.ndarray],
     rules: Rules,
-    innocent: np.ndarray | None = None,
+    nuisance_control: np.ndarray | None = None,
 ) -> tuple[dict, pd.DataFrame]:
-    """A row of `unlearning_tests`, without `place`, and rows of `unlearning_string_tests`.
+    """A row of `unlearning_tests`, without `relative_quality`, and rows of
+    `unlearning_string_tests`.
 
     `samples` are the confidences float[models, forget strings] of the method's models and of the
-    retrained models. `innocent` holds those of innocent models, if there are any. All methods of a
-    problem have the same relabellings.
+    retrained models. `nuisance_control` holds those of innocent models, if there are any. All
+    methods of a problem have the same relabellings.
 
     Where several models come from one original model, there is no test and no bound: models that
     are not independent cannot be relabelled.
@@ -66,8 +67,8 @@ def tell_apart(
         "joint_models": attack.models,
         "joint_p": joint_p(*samples, seed=seed),
         "relative_p": np.nan
-        if innocent is None
-        else relative_test(samples[0], innocent, samples[1], seed=seed).p,
+        if nuisance_control is None
+        else relative_test(samples[0], nuisance_control, samples[1], seed=seed).p,
     }
     strings = {
         **keys,
@@ -91,8 +92,8 @@ def placed(rows: Iterable[dict]) -> pd.DataFrame:
     quality_none = frame.loc[frame["method"] == NONE, "forgetting_quality"]
     worst = quality_none.iloc[0] if len(quality_none) else np.nan
     return frame.assign(
-        place=[
-            place(quality, worst, null_mean)
+        relative_quality=[
+            relative_quality(quality, worst, null_mean)
             for quality, null_mean in zip(
                 frame["forgetting_quality"], frame["null_quality"], strict=True
             )

@@ -234,7 +234,7 @@ def against_chance(
     )
 
 
-def place(quality: float, quality_none: float, null_mean: float) -> float:
+def relative_quality(quality: float, quality_none: float, null_mean: float) -> float:
     """The place of F between doing nothing (0) and models of one distribution (1).
 
     It is below 0 if the method's models are easier to tell apart than the original models, and may

@@ -22,7 +22,7 @@ import pandas as pd
 
 from palimpsest import claims
 from palimpsest.claims import DIFFERENCE, RETRAINING
-from palimpsest.estimates import VOIDS, Estimate, largest_size, lowest, mean_marks, over_seeds
+from palimpsest.estimates import VOIDS, Estimate, largest_size, lowest, mean_remarks, over_seeds
 from palimpsest.statistics import DECIMALS, rank_association
 from palimpsest.unlearning.evaluate.placebos import CONTROLS, FORGET, PLACEBO
 from palimpsest.unlearning.evaluate.samples import PROBLEM_KEYS
@@ -39,20 +39,20 @@ Values = Callable[..., pd.Series]  # from tables to values; the index has the PR
 
 
 def over_problems(
-    of_problems: Values, arguments: Mapping, *frames: pd.DataFrame, beside: Mapping | None = None
+    of_problems: Values, arguments: Mapping, *frames: pd.DataFrame, context: Mapping | None = None
 ) -> Estimate:
     """An estimate of the values of some problems, with an interval over the seeds.
 
     A problem in which the statistic is undefined takes away the interval: its losses or ranks
     decide that it is undefined, so the other problems are no fair sample. `beside` holds values by
-    which to read the estimate, by their names for a reader. Their means are marks of the estimate.
-    They affect no verdict.
+    which to read the estimate, by their names for a reader. Their means are remarks of the
+    estimate. They affect no verdict.
     """
     values = of_problems(*frames, **arguments)
     if values.isna().all():
         return Estimate()
-    marks = mean_marks({name: of(*frames) for name, of in (beside or {}).items()})
-    return over_seeds(values, VOIDS, units="problems", marks=marks, decimals=DECIMALS)
+    remarks = mean_remarks({name: of(*frames) for name, of in (context or {}).items()})
+    return over_seeds(values, VOIDS, units="problems", remarks=remarks, decimals=DECIMALS)
 
 
 statistic = partial(claims.statistic, evidence=RETRAINING, estimator=over_problems)
@@ -145,7 +145,7 @@ def within_in_every_method(
 def lowest_of_methods(
     of_problem: Callable[..., pd.Series], arguments: Mapping, table: pd.DataFrame
 ) -> Estimate:
-    """The lowest of the methods' means over the seeds; a mark names the method.
+    """The lowest of the methods' means over the seeds; a remark names the method.
 
     `of_problem` gives one value per method.
     """
@@ -157,7 +157,7 @@ def lowest_of_methods(
     means = pd.Series({own.name: own.mean() for own in parts})
     models = wide.groupby(level="model").mean().min(axis=1)
     weakest = f"weakest: {means.round(DECIMALS).idxmin()}"
-    return found._replace(models=models.to_dict(), marks=(weakest,))
+    return found._replace(models=models.to_dict(), remarks=(weakest,))
 
 
 def by_method(wide: pd.DataFrame) -> list[pd.Series]:
@@ -204,7 +204,7 @@ def beyond_controls(summary: pd.DataFrame) -> pd.Series:
     The controls are placebos and retained strings. It counts as -1 or 1 if it is beyond. Otherwise,
     one method that overshoots would decide a mean.
     """
-    wide = summary.pivot(index="method", columns="strings", values="share")
+    wide = summary.pivot(index="method", columns="string_role", values="share")
     wide = wide.reindex(columns=[FORGET, *CONTROLS])
     return (wide[FORGET] - wide[list(CONTROLS)].max(axis=1)).clip(-1, 1)
 
@@ -248,7 +248,7 @@ def short_of_retraining(tests: pd.DataFrame) -> float:
 
 
 @per_problem
-def share_told_jointly(tests: pd.DataFrame) -> float:
+def share_told_by_joint_attack(tests: pd.DataFrame) -> float:
     """Share of the methods whose models the joint attacker tells from retrained models."""
     p_values = tests.set_index("method")["joint_p"]
     return mean_of_own((p_values < ALPHA).astype(float).mask(p_values.isna()))
@@ -260,11 +260,11 @@ def share_told_jointly(tests: pd.DataFrame) -> float:
     "methods",
     limits=DIFFERENCE,
     estimator=partial(
-        over_problems, beside={"share of the methods that are told": share_told_jointly}
+        over_problems, context={"share of the methods that are told": share_told_by_joint_attack}
     ),
 )
 @per_problem
-def told_jointly(tests: pd.DataFrame) -> float:
+def joint_attack_error(tests: pd.DataFrame) -> float:
     """Share of errors of the joint attacker on `retrain`, minus the mean over the methods.
 
     The attacker's share of errors on models that are all alike is not 0.5 (leaving one model out
@@ -318,7 +318,7 @@ def unevenness(gaps: pd.DataFrame) -> float:
     spread of `retrain` is subtracted. It is first multiplied by the ratio of uncertainties: the
     median over the strings of the method's width of the interval, divided by that of `retrain`.
     """
-    rows = gaps[gaps["strings"] == FORGET]
+    rows = gaps[gaps["string_role"] == FORGET]
     rows = rows.assign(width=rows["upper"] - rows["lower"])
     share, width = (
         rows.pivot(index="string_id", columns="method", values=name) for name in ("share", "width")
@@ -336,8 +336,8 @@ def beyond_retrained(memorisation: pd.DataFrame, when: str) -> pd.Series:
     Memorisation is counterfactual. The share of retrained models that seem to memorise the string
     is subtracted first. `when` is "before" or "after" the unlearning.
     """
-    rows = memorisation[(memorisation["measure"] == "counterfactual") & memorisation["asked"]]
-    excess = (rows[when] - rows["retrained"]).groupby([rows["method"], rows["strings"]]).mean()
+    rows = memorisation[(memorisation["measure"] == "counterfactual") & memorisation["answerable"]]
+    excess = (rows[when] - rows["retrained"]).groupby([rows["method"], rows["string_role"]]).mean()
     wide = excess.unstack().reindex(columns=[FORGET, PLACEBO])
     return wide[FORGET] - wide[PLACEBO]
 
@@ -352,7 +352,7 @@ def memorised_before(memorisation: pd.DataFrame) -> float:
     "share of the unlearned models that memorise a forget string counterfactually, minus that of "
     "retrained models, minus the same difference for placebos; mean over the methods",
     limits=(-2, 2),
-    estimator=partial(over_problems, beside={"the same before unlearning": memorised_before}),
+    estimator=partial(over_problems, context={"the same before unlearning": memorised_before}),
 )
 @per_problem
 def still_memorised(memorisation: pd.DataFrame) -> float:

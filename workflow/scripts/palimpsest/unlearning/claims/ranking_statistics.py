@@ -88,12 +88,12 @@ AGREEMENT = {
 def beyond_ceiling(agree: Values, arguments: Mapping, *frames: pd.DataFrame) -> Estimate:
     """An agreement with a reference beyond that of the reference with itself.
 
-    The share of pairs in the same order and that of the reference with itself are marks. There is
+    The share of pairs in the same order and that of the reference with itself are remarks. There is
     no interval if the latter is not certainly above `KNOWN_ORDER`.
     """
     alone, ceiling = (partial(agree, agreement=name, **arguments) for name in (ALONE, CEILING))
-    beside = {"share of pairs in the same order": alone, "of two repetitions": ceiling}
-    found = over_problems(agree, arguments, *frames, beside=beside)
+    context = {"share of pairs in the same order": alone, "of two repetitions": ceiling}
+    found = over_problems(agree, arguments, *frames, context=context)
     if not found.values or over_problems(ceiling, {}, *frames).lower > KNOWN_ORDER:
         return found
     return found.without_interval("the repetitions do not certainly agree on an order")
@@ -156,12 +156,12 @@ def setup_ranks_as_full(scores: pd.DataFrame, setup: str, agreement: str = BEYON
 def of_attacker(effects: pd.DataFrame, effect: str, attacker: str, value: float) -> pd.DataFrame:
     """Forgetting quality float[repetitions, methods] under some attackers."""
     rows = effects[(effects["effect"] == effect) & (effects["attacker"] == attacker)]
-    rows = rows[rows["value"] == value]
+    rows = rows[rows["level"] == value]
     return rows.pivot(index="repetition", columns="method", values="forgetting_quality")
 
 
 def most(effects: pd.DataFrame, effect: str) -> float:
-    return effects.loc[effects["effect"] == effect, "value"].max()
+    return effects.loc[effects["effect"] == effect, "level"].max()
 
 
 def both_attackers(effects: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -201,7 +201,7 @@ def attackers_rank_alike(effects: pd.DataFrame, agreement: str = BEYOND) -> floa
 @per_problem
 def fewer_models_rank_alike(effects: pd.DataFrame, agreement: str = BEYOND) -> float:
     """Agreement of the rankings when the fewest and when the most models judge attackers."""
-    values = effects.loc[effects["effect"] == "n", "value"]
+    values = effects.loc[effects["effect"] == "n", "level"]
     if values.nunique() < 2:
         return np.nan
     sides = (of_attacker(effects, "n", "held-out", of) for of in (values.min(), values.max()))
@@ -244,6 +244,6 @@ def share_ranks_as_quality(
     summary: pd.DataFrame, scores: pd.DataFrame, agreement: str = BEYOND
 ) -> float:
     """Agreement of how near the share of the gap closed is to 1 with forgetting quality."""
-    share = summary[summary["strings"] == FORGET].set_index("method")["share"]
+    share = summary[summary["string_role"] == FORGET].set_index("method")["share"]
     quality = of_first_setup(scores, "forgetting_quality")
     return AGREEMENT[agreement](one_row(-abs(share - 1), scores), quality)

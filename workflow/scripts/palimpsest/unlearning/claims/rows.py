@@ -82,7 +82,7 @@ CLAIMS = [
     Claim(
         "forgetting",
         "An attacker that sees all forget strings at once tells unlearned from retrained models.",
-        statistics.told_jointly,
+        statistics.joint_attack_error,
         above(0),
     ),
     Claim(

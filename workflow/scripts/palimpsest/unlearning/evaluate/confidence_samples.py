@@ -40,12 +40,12 @@ def confidence_samples(
                 **problem.keys,
                 "method": name,
                 "origin": np.repeat(origins, len(chosen)),
-                "draw": np.repeat(draws, len(chosen)),
+                "unlearning_replicate": np.repeat(unlearning_replicates, len(chosen)),
                 "string_id": np.tile(np.asarray(chosen, dtype=object), len(origins)),
                 "confidence": confidences(models, places, rules).ravel(),
             }
         )
-        for name, models, origins, draws in known
+        for name, models, origins, unlearning_replicates in known
     ]
     return pd.concat(parts, ignore_index=True)[CONFIDENCES.names]
 

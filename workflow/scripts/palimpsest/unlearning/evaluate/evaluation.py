@@ -31,7 +31,7 @@ from palimpsest.unlearning.kinds import (
     METRICS,
     VARIANCE,
 )
-from palimpsest.unlearning.run.jobs import REMAINING, SCORED
+from palimpsest.unlearning.run.jobs import RESIDUAL, SCORED
 
 Tables = dict[str, pd.DataFrame]
 
@@ -78,8 +78,8 @@ def other_metrics(
     return metrics(problem, refuse_equal(problem, methods))
 
 
-@makes(*REMAINING)
-def remaining(
+@makes(*RESIDUAL)
+def residual_tables(
     unlearned: Sequence[str],
     models: Sequence[str],
     retrained: Sequence[str],

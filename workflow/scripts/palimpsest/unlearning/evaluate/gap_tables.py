@@ -37,7 +37,7 @@ def gap_tables(problem: Problem, methods: Iterable[UnlearnedModels]) -> dict[str
     retrained = problem.retrained.of(stock.retrained)
     measured = strings_and_controls(problem)
     of_strings, summaries = [], []
-    for method in (*methods, *problem.innocents):
+    for method in (*methods, *problem.nuisance_controls):
         unlearned = method.of(stock)
         for kind, places in measured:
             losses = Losses(*(some.loss[:, places] for some in (originals, unlearned, retrained)))
@@ -49,7 +49,7 @@ def gap_tables(problem: Problem, methods: Iterable[UnlearnedModels]) -> dict[str
                     retrained.loss[:, problem.forget],
                 )
                 compared = with_gap_of(losses, own)
-            keys = {**problem.keys, "method": method.name, "strings": kind}
+            keys = {**problem.keys, "method": method.name, "string_role": kind}
             means = dict(
                 zip(
                     ("before", "after", "retrained"),

@@ -16,17 +16,17 @@ SAME_THRESHOLD = 0.01
 
 
 @dataclass(frozen=True)
-class Asked:
+class AppliedMeasure:
     """A measure of memorisation: its evidence, and the threshold float[strings] of each string.
 
-    `asked` is bool[strings]: whether the measure can answer for the string at all. With
+    `answerable` is bool[strings]: whether the measure can answer for the string at all. With
     `of_accuracy`, the share of wrong tokens is compared with the threshold, and not the loss.
     """
 
     measure: str
     evidence: str
     threshold: np.ndarray
-    asked: np.ndarray
+    answerable: np.ndarray
     of_accuracy: bool = False
 
     def columns(self, models: dict[str, Predictions]) -> dict:
@@ -35,7 +35,7 @@ class Asked:
             "measure": self.measure,
             "evidence": self.evidence,
             "threshold": self.threshold,
-            "asked": self.asked,
+            "answerable": self.answerable,
             **{name: self.memorised(some).mean(axis=0) for name, some in models.items()},
         }
 
@@ -111,7 +111,7 @@ def memorisation(
         for kind, places, asked in compared:
             models = {"before": originals, "after": after, "retrained": ideal}
             of_strings = {name: some.restricted(places) for name, some in models.items()}
-            keys = {**problem.keys, "method": method.name, "strings": kind}
+            keys = {**problem.keys, "method": method.name, "string_role": kind}
             names = {"string_id": problem.string_ids[places]}
             parts += [pd.DataFrame({**keys, **names, **one.columns(of_strings)}) for one in asked]
     return pd.concat(parts, ignore_index=True)
@@ -119,7 +119,7 @@ def memorisation(
 
 def measures(
     strings: pd.DataFrame, loss: np.ndarray, loss_threshold: float, accuracy_threshold: float
-) -> list[Asked]:
+) -> list[AppliedMeasure]:
     """Every measure for some strings.
 
     `strings` are rows of a table `strings`; `loss` is float[models, epochs, strings] of the
@@ -135,9 +135,11 @@ def measures(
     last, lowest = level[-1], level.min(axis=0)
     constant, wrong = np.full(len(strings), loss_threshold), 1 - accuracy_threshold
     found = [
-        Asked("recollection", "constant", constant, hard),
-        Asked("recollection_accuracy", "constant", np.full_like(constant, wrong), hard, True),
-        Asked("counterfactual", "retraining", last, every),
-        Asked("contextual", "retraining", lowest, lowest < last - SAME_THRESHOLD),
+        AppliedMeasure("recollection", "constant", constant, hard),
+        AppliedMeasure(
+            "recollection_accuracy", "constant", np.full_like(constant, wrong), hard, True
+        ),
+        AppliedMeasure("counterfactual", "retraining", last, every),
+        AppliedMeasure("contextual", "retraining", lowest, lowest < last - SAME_THRESHOLD),
     ]
-    return [*found, Asked("bayes", "language", optimal, every)] if known.all() else found
+    return [*found, AppliedMeasure("bayes", "language", optimal, every)] if known.all() else found

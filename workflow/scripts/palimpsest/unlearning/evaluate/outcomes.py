@@ -119,7 +119,7 @@ def outcome(
     retrain: pd.DataFrame,
 ) -> Outcome:
     tests = tests.dropna(subset=["p_value", "joint_p"])
-    forget = gaps[gaps["strings"] == FORGET]
+    forget = gaps[gaps["string_role"] == FORGET]
     return Outcome(
         name,
         len(scores[PROBLEM_KEYS].drop_duplicates()),
@@ -145,7 +145,10 @@ def values(tests: pd.DataFrame, scores: pd.DataFrame) -> dict[str, Interval]:
     }
     names = ["forgetting_quality", "final_score", "final_score_probability", "steps_share", *kept]
     of_problems = scores.assign(**kept).groupby(PROBLEM_KEYS, sort=False)[names].mean()
-    given = {**{name: of_problems[name] for name in names}, "place": tests["place"]}
+    given = {
+        **{name: of_problems[name] for name in names},
+        "relative_quality": tests["relative_quality"],
+    }
     found = {name: over_problems(column) for name, column in given.items()}
     return {**found, **{name: clipped(found[name], ends) for name, ends in RANGES.items()}}
 

@@ -35,12 +35,13 @@ class Predictions:
     """How well some models predict some strings.
 
     `problem` holds model, language, size and seed; `what` names the kind of the models. `files`
-    maps the key of a model to its file. The key of an unlearned model is (origin, draw); the key of
-    a trained model is (replicate, 0). `string_ids` is str[strings] and `n_tokens` is int[strings].
-    `nll` is float[models, strings] in nats; `n_correct` and `rank_sum` are int[models, strings].
-    Models are in the order of `files`. If traces are read with all epochs, the arrays are
-    [models, epochs, strings]. `epochs` is int[epochs], and None for unlearned models. `tokens` is
-    None for traces, which do not have these scores, and for tables that are read without them.
+    maps the key of a model to its file. The key of an unlearned model is (origin, replicate); the
+    key of a trained model is (replicate, 0). `string_ids` is str[strings] and `n_tokens` is
+    int[strings]. `nll` is float[models, strings] in nats; `n_correct` and `rank_sum` are
+    int[models, strings]. Models are in the order of `files`. If traces are read with all epochs,
+    the arrays are [models, epochs, strings]. `epochs` is int[epochs], and None for unlearned
+    models. `tokens` is None for traces, which do not have these scores, and for tables that are
+    read without them.
     """
 
     problem: dict
@@ -78,21 +79,28 @@ class Predictions:
         """
         return np.exp(-self.loss) @ copies / copies.sum()
 
-    def rows(self, origins: np.ndarray, draws: np.ndarray | None = None) -> np.ndarray:
-        """Indices int[n] of the models with these origins and draws (draw 0 if not given).
+    def rows(
+        self, origins: np.ndarray, unlearning_replicates: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Indices int[n] of the models with these origins and replicates (replicate 0 if not
+        given).
 
         A model may occur more than once. Raises `UserError` if a model is missing.
         """
-        draws = np.zeros_like(origins) if draws is None else draws
-        keys = [(int(o), int(d)) for o, d in zip(origins, draws, strict=True)]
+        unlearning_replicates = (
+            np.zeros_like(origins) if unlearning_replicates is None else unlearning_replicates
+        )
+        keys = [(int(o), int(d)) for o, d in zip(origins, unlearning_replicates, strict=True)]
         absent = next((key for key in keys if key not in self._places), None)
         if absent is not None:
             raise UserError(self._lack(absent))
         return np.array([self._places[key] for key in keys])
 
-    def of(self, origins: np.ndarray, draws: np.ndarray | None = None) -> "Predictions":
+    def of(
+        self, origins: np.ndarray, unlearning_replicates: np.ndarray | None = None
+    ) -> "Predictions":
         """The models of `rows`, in the same order; the result has no keys of models."""
-        rows = self.rows(origins, draws)
+        rows = self.rows(origins, unlearning_replicates)
         values = {name: getattr(self, name)[rows] for name in VALUES}
         return replace(self, files={}, tokens=self.tokens and self.tokens.at(rows), **values)
 
@@ -119,7 +127,11 @@ class Predictions:
         """
         before = [known for known in sorted(self.files) if known < key] or sorted(self.files)[:1]
         path = self.files[before[-1]]
-        which = f"draw {key[0]}" if self.epochs is not None else f"origin {key[0]}, draw {key[1]}"
+        which = (
+            f"replicate {key[0]}"
+            if self.epochs is not None
+            else f"origin {key[0]}, replicate {key[1]}"
+        )
         return (
             f"{path}: the {self.what} model with {which} is missing; it was made for another "
             f"configuration: delete it and rerun: snakemake --cores 1 {path}"

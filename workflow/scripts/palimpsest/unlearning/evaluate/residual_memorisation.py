@@ -19,10 +19,10 @@ from palimpsest.unlearning.run.setups import ENDS
 COLUMNS = ["before", "after", "retrained"]
 
 
-def asked(memorised: pd.DataFrame, measure: str, strings: str) -> pd.DataFrame:
+def answerable_rows(memorised: pd.DataFrame, measure: str, strings: str) -> pd.DataFrame:
     """The rows of one measure and kind of strings that the measure can answer for."""
-    chosen = (memorised["measure"] == measure) & (memorised["strings"] == strings)
-    return memorised[chosen & memorised["asked"].astype(bool)]
+    chosen = (memorised["measure"] == measure) & (memorised["string_role"] == strings)
+    return memorised[chosen & memorised["answerable"].astype(bool)]
 
 
 def of_problems(rows: pd.DataFrame) -> pd.DataFrame:
@@ -34,7 +34,7 @@ def of_method(memorised: pd.DataFrame, measure: str, strings: str, method: str) 
 
     All are NaN if the measure can answer for no string.
     """
-    rows = asked(memorised, measure, strings)
+    rows = answerable_rows(memorised, measure, strings)
     found = of_problems(rows[rows["method"] == method])
     shares = {name: clipped(over_problems(found[name]), (0, 1)) for name in COLUMNS}
     excess = over_problems(found["after"] - found["retrained"])
@@ -47,7 +47,7 @@ def measure_rows(memorised: pd.DataFrame, nearest: str | None) -> list[dict]:
         measure_row(memorised, measure, strings, nearest)
         for measure in style.MEASURES
         for strings in (FORGET, PLACEBO)
-        if measure in present and (memorised["strings"] == strings).any()
+        if measure in present and (memorised["string_role"] == strings).any()
     ]
 
 
@@ -56,14 +56,14 @@ def measure_row(memorised: pd.DataFrame, measure: str, strings: str, nearest: st
 
     A share is NaN if the measure can answer for no string.
     """
-    every = memorised[(memorised["measure"] == measure) & (memorised["strings"] == strings)]
-    rows = asked(memorised, measure, strings)
+    every = memorised[(memorised["measure"] == measure) & (memorised["string_role"] == strings)]
+    rows = answerable_rows(memorised, measure, strings)
     found = of_problems(rows)
     names = found.index.get_level_values("method")
     of_methods = found[~names.isin(ENDS)].groupby(level="method", sort=False)["after"].mean()
     return {
         "measure": measure,
-        "strings": strings,
+        "string_role": strings,
         "n_strings": n_of(every),
         "n_asked": n_of(rows),
         "before": found["before"].mean(),
@@ -88,7 +88,7 @@ def nothing_to_remove(memorised: pd.DataFrame) -> list[str]:
     """
     found = []
     for measure in style.MEASURES:
-        rows = of_problems(asked(memorised, measure, FORGET))
+        rows = of_problems(answerable_rows(memorised, measure, FORGET))
         by_problem = rows.groupby(level=PROBLEM_KEYS, sort=False).mean()
         excess = over_problems(by_problem["before"] - by_problem["retrained"])
         if len(by_problem) and not shows_more(excess):

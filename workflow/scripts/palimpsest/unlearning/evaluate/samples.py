@@ -75,7 +75,7 @@ def read_trained(
         columns = [*PROBLEM_KEYS, "variant", "epoch", *PREDICTED]
         table = tables.read_arrow(path, TRACE, columns, wanted)
         names = _models(path, table, ["variant"], epochs)
-        keys = [(_draw(path, name, variant), 0) for (name,) in names]
+        keys = [(_replicate(path, name, variant), 0) for (name,) in names]
         parts.append(_part(path, table, keys, string_ids, epochs))
     trained = _joined(parts, {ORIGINAL: "original", RETAIN: "retrained"}[variant])
     return trained if epoch == "all" else _at_one_epoch(trained)
@@ -92,11 +92,11 @@ def read_unlearned(
     """
     parts = []
     for path in paths:
-        columns = [*PROBLEM_KEYS, "method", "origin", "draw", *PREDICTED]
+        columns = [*PROBLEM_KEYS, "method", "origin", "unlearning_replicate", *PREDICTED]
         columns += TOKEN_SCORES if with_tokens else []
         table = tables.read_arrow(path, UNLEARNED, columns)
         _check_method(path, table["method"], method)
-        keys = _models(path, table, ["origin", "draw"], None)
+        keys = _models(path, table, ["origin", "unlearning_replicate"], None)
         parts.append(_part(path, table, keys, string_ids, None))
     return _at_one_epoch(_joined(parts, f"unlearned ({method})"))
 
@@ -201,15 +201,15 @@ def _joined(parts: list[Predictions], what: str) -> Predictions:
     return replace(first, what=what, files=files, tokens=tokens, **values)
 
 
-def _draw(path: str, name: str, variant: str) -> int:
+def _replicate(path: str, name: str, variant: str) -> int:
     """The replicate in the name of a variant: 12 for `original-12`."""
-    draw = replicate_of(name, variant)
-    if draw is None:
+    replicate = replicate_of(name, variant)
+    if replicate is None:
         raise UserError(
             f"{path}: holds the variant {name!r}, not {variant}-0, {variant}-1, ...; give traces "
             f"of the variant {variant}"
         )
-    return draw
+    return replicate
 
 
 def _check_method(path: str, column: pa.ChunkedArray, method: str) -> None:
@@ -225,10 +225,11 @@ def _check_method(path: str, column: pa.ChunkedArray, method: str) -> None:
 class UnlearnedModels:
     """A method and its models: their predictions and, where known, their costs.
 
-    `models` holds the rows of `unlearned_models`, indexed by origin and draw. Models of the two
-    ends have one number only. A model of `none` has the number of the original model. A model of
-    `retrain` has the number of the retrained model it is paired with: `replicate - behind`. For
-    example, with `behind` 3, replicate 5 is paired with retrained model 2.
+    `models` holds the rows of `unlearned_models`, indexed by origin and replicate. Models of the
+    two ends have one number only. A model of `none` has the number of the original model. A model
+    of `retrain` has the number of the retrained model it is paired with: `replicate -
+    holdout_offset`. For example, with `holdout_offset` 3, replicate 5 is paired with retrained
+    model 2.
 
     `measured` has the predictions in the method's own tables, with the scores that need every
     token. For the two ends, `predictions` are from traces, and `measured` counts models like
@@ -238,12 +239,12 @@ class UnlearnedModels:
     name: str
     predictions: Predictions
     models: pd.DataFrame
-    behind: int = 0
+    holdout_offset: int = 0
     measured: Predictions | None = None
 
     def of(self, members: Members) -> Predictions:
-        origins, draws = self.keys(members)
-        return self.predictions.of(origins + self.behind, draws)
+        origins, unlearning_replicates = self.keys(members)
+        return self.predictions.of(origins + self.holdout_offset, unlearning_replicates)
 
     def measured_of(self, members: Members) -> Predictions | None:
         """The models of a repetition with the scores that need every token; None without them."""
@@ -251,8 +252,8 @@ class UnlearnedModels:
 
     def rows(self, members: Members) -> np.ndarray:
         """Indices int[n] of a repetition's models among all models of the method."""
-        origins, draws = self.keys(members)
-        return self.predictions.rows(origins + self.behind, draws)
+        origins, unlearning_replicates = self.keys(members)
+        return self.predictions.rows(origins + self.holdout_offset, unlearning_replicates)
 
     def values(self, column: str, members: Members) -> np.ndarray:
         """The values float[n] of a column of `unlearned_models` for the models of a repetition.
@@ -263,19 +264,19 @@ class UnlearnedModels:
         absent = [key for key in keys if key not in self.models.index]
         if absent:
             raise UserError(
-                f"{self.name}: the model with origin {absent[0][0]}, draw {absent[0][1]} has no "
-                "row of unlearned_models; delete the method's tables under results/unlearning "
+                f"{self.name}: the model with origin {absent[0][0]}, replicate {absent[0][1]} has "
+                "no row of unlearned_models; delete the method's tables under results/unlearning "
                 "and rerun"
             )
         return self.models.loc[keys, column].to_numpy(dtype=float)
 
     def keys(self, members: Members) -> tuple[np.ndarray, np.ndarray]:
-        """Origins and draws int[n] of this method's models in a repetition."""
+        """Origins and unlearning replicates int[n] of this method's models in a repetition."""
         if self.name == NONE:
             return members.origins, np.zeros_like(members.origins)
         if self.name in (RETRAIN, INNOCENT):
             return members.retrained, np.zeros_like(members.retrained)
-        return members.origins, members.draws
+        return members.origins, members.unlearning_replicates
 
 
 @dataclass(frozen=True)
@@ -284,15 +285,15 @@ class Problem:
 
     `strings` is the dataset; its order of strings is the order in both predictions. There are twice
     as many retrained models as any set-up compares with: the second half is the ideal `retrain`.
-    `innocent` are models that are trained on the retain set in another, innocent way, if there are
-    any; their numbers follow those of the retrained models.
+    `nuisance_control` are models that are trained on the retain set in another, innocent way, if
+    there are any; their numbers follow those of the retrained models.
     """
 
     strings: pd.DataFrame
     originals: Predictions
     retrained: Predictions
     setups: tuple[Setup, ...]
-    innocent: Predictions | None = None
+    nuisance_control: Predictions | None = None
 
     @property
     def keys(self) -> dict:
@@ -360,12 +361,12 @@ class Problem:
         return len(np.unique(self.stock.origins)) == len(self.stock.origins)
 
     @property
-    def innocents(self) -> list[UnlearnedModels]:
+    def nuisance_controls(self) -> list[UnlearnedModels]:
         """The innocent models, as if they were models of a method; [] if there are none."""
-        if self.innocent is None:
+        if self.nuisance_control is None:
             return []
         costs = read_models([], INNOCENT)
-        return [UnlearnedModels(INNOCENT, self.innocent, costs, 2 * self.n_reference)]
+        return [UnlearnedModels(INNOCENT, self.nuisance_control, costs, 2 * self.n_reference)]
 
     def methods(
         self, unlearned: Iterable[str], models: Iterable[str], with_tokens: bool = False
@@ -398,10 +399,10 @@ class Problem:
                 )
             return found
 
-        def end(name: str, trained: Predictions, behind: int = 0) -> UnlearnedModels:
+        def end(name: str, trained: Predictions, holdout_offset: int = 0) -> UnlearnedModels:
             measured = read(name) if with_tokens and name in predicted else None
             costs = read_models(known.get(name, []), name)
-            return UnlearnedModels(name, trained, costs, behind, measured)
+            return UnlearnedModels(name, trained, costs, holdout_offset, measured)
 
         yield end(NONE, self.originals)
         for name in (name for name in predicted if name not in ENDS):
@@ -421,7 +422,7 @@ def problem_of(
     dataset: str,
     originals: Sequence[str],
     retrained: Sequence[str],
-    innocent: Sequence[str] = (),
+    nuisance_control: Sequence[str] = (),
     setups: Iterable[str],
     n: int,
     repetitions: int,
@@ -429,7 +430,7 @@ def problem_of(
     seed: int,
 ) -> Problem:
     asked = setups_of(setups, n, repetitions, pool, seed)
-    return read_problem(originals, retrained, dataset, asked, innocent)
+    return read_problem(originals, retrained, dataset, asked, nuisance_control)
 
 
 def read_problem(
@@ -437,7 +438,7 @@ def read_problem(
     retrained: Iterable[str],
     dataset: str,
     setups: Iterable[Setup],
-    innocent: Sequence[str] = (),
+    nuisance_control: Sequence[str] = (),
 ) -> Problem:
     """Read a problem from its traces and its dataset, the variant `original`.
 
@@ -450,7 +451,7 @@ def read_problem(
         read_trained(originals, ORIGINAL, string_ids),
         read_trained(retrained, RETAIN, string_ids),
         tuple(setups),
-        read_trained(innocent, RETAIN, string_ids) if innocent else None,
+        read_trained(nuisance_control, RETAIN, string_ids) if nuisance_control else None,
     )
     if not problem.forget.any() or not problem.copies("test").any():
         raise UserError(
@@ -458,7 +459,7 @@ def read_problem(
             "of the variant original of an unlearning problem"
         )
     of_dataset = strings[PROBLEM_KEYS[1:]].iloc[0].to_dict()
-    for trained in filter(None, (problem.originals, problem.retrained, problem.innocent)):
+    for trained in filter(None, (problem.originals, problem.retrained, problem.nuisance_control)):
         if trained.problem != {"model": problem.keys["model"], **of_dataset}:
             raise UserError(
                 f"{dataset}: is of {of_dataset}, the traces of {trained.what} models are of "
@@ -475,7 +476,7 @@ def read_models(paths: Iterable[str], method: str) -> pd.DataFrame:
             f"the tables of unlearned models of {method} have rows of {min(strangers)}; delete "
             "them and rerun"
         )
-    return frame.set_index(["origin", "draw"]).sort_index()
+    return frame.set_index(["origin", "unlearning_replicate"]).sort_index()
 
 
 def _by_method(paths: Iterable[str]) -> dict[str, list[str]]:

@@ -111,9 +111,11 @@ def evaluate(
                 scores.append(row)
         effects.extend(evaluation.effects())
         samples = evaluation.samples(problem.stock)
-        innocent = [evaluation.confidences(one.of(problem.stock)) for one in problem.innocents]
-        tests.append(tell_apart(problem, method.name, samples, rules, *innocent))
-    for one in problem.innocents:
+        nuisance_control = [
+            evaluation.confidences(one.of(problem.stock)) for one in problem.nuisance_controls
+        ]
+        tests.append(tell_apart(problem, method.name, samples, rules, *nuisance_control))
+    for one in problem.nuisance_controls:
         samples = Evaluation(problem, one, rules).samples(problem.stock)
         tests.append(tell_apart(problem, one.name, samples, rules))
     rows, of_strings = zip(*tests, strict=True)
@@ -245,7 +247,7 @@ class Evaluation:
                 **keys,
                 "effect": effect,
                 "attacker": attacker,
-                "value": value,
+                "level": value,
                 "repetition": repetition,
                 "forgetting_quality": quality,
             }

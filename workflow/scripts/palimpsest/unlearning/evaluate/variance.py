@@ -144,11 +144,13 @@ def variance_table(problem: Problem, methods: Iterable[UnlearnedModels]) -> pd.D
 
     Raises `UserError` if a model is missing.
     """
-    origins, draws = _asked(problem)
+    origins, unlearning_replicates = _asked(problem)
     rows = []
     for method in methods:
         is_end = method.name in ENDS
-        shares = shares_of_models(problem, method, origins, draws[:1] if is_end else draws)
+        shares = shares_of_models(
+            problem, method, origins, unlearning_replicates[:1] if is_end else unlearning_replicates
+        )
         found = _of_end(shares) if is_end else _of_method(shares)
         counts = dict(zip(("n_trainings", "n_unlearnings"), shares.shape, strict=True))
         keys = {**problem.keys, "method": method.name}
@@ -165,19 +167,24 @@ def _asked(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
 
 
 def shares_of_models(
-    problem: Problem, method: UnlearnedModels, origins: np.ndarray, draws: np.ndarray
+    problem: Problem,
+    method: UnlearnedModels,
+    origins: np.ndarray,
+    unlearning_replicates: np.ndarray,
 ) -> np.ndarray:
-    """Shares of the gap closed, float64[origins, draws]; all NaN without a clear gap.
+    """Shares of the gap closed, float64[origins, replicates]; all NaN without a clear gap.
 
     The gap leads from these original models to all retrained models of the set-ups, whichever the
-    draw, so the shares of different draws are comparable.
+    replicate, so the shares of different replicates are comparable.
     """
     before = problem.originals.of(origins).loss[:, problem.forget]
     retrained = problem.reference.loss[:, problem.forget]
     shares = []
-    for draw in draws:
+    for replicate in unlearning_replicates:
         members = problem.stock._replace(
-            origins=origins, draws=np.full_like(origins, draw), retrained=np.arange(len(origins))
+            origins=origins,
+            unlearning_replicates=np.full_like(origins, replicate),
+            retrained=np.arange(len(origins)),
         )
         after = method.of(members).loss[:, problem.forget]
         shares.append(per_model_shares(before, after, retrained))

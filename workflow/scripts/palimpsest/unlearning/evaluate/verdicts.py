@@ -95,7 +95,7 @@ def share_closed(gaps: pd.DataFrame, strings: str) -> Interval:
     With one problem, the interval is that of the table, over strings and models. With several, it
     is Student's over the problems.
     """
-    known = gaps[(gaps["strings"] == strings) & gaps["share"].notna()]
+    known = gaps[(gaps["string_role"] == strings) & gaps["share"].notna()]
     if len(known) == 1:
         return Interval(*known[["share", "lower", "upper"]].iloc[0].astype(float))
     return student(known["share"].to_numpy(dtype=float), DECIMALS)
@@ -108,7 +108,7 @@ def share_beyond_controls(gaps: pd.DataFrame) -> Interval:
     """
     known = gaps[gaps["share"].notna()]
     forget, *others = (
-        known[known["strings"] == name].set_index(PROBLEM_KEYS)["share"]
+        known[known["string_role"] == name].set_index(PROBLEM_KEYS)["share"]
         for name in (FORGET, *CONTROLS)
     )
     if len(forget) == 1:
@@ -128,7 +128,7 @@ def damage(gaps: pd.DataFrame, retrain: pd.DataFrame, control: str) -> Interval:
     if np.isnan(share_closed(retrain, control).mean):
         return share_closed(gaps, control)
     own, ideal = (
-        known[(known["strings"] == control) & known["share"].notna()].set_index(PROBLEM_KEYS)
+        known[(known["string_role"] == control) & known["share"].notna()].set_index(PROBLEM_KEYS)
         for known in (gaps, retrain)
     )
     common = own.index.intersection(ideal.index)

@@ -139,10 +139,10 @@ def by_number(effects: pd.DataFrame) -> pd.DataFrame:
 
     They are over the seeds, or over the repetitions of a single seed.
     """
-    keys = ["method", "value"]
+    keys = ["method", "level"]
     values = separate(effects, keys)
     found = values.groupby(keys, sort=False)["forgetting_quality"].agg(["mean", "min", "max"])
-    return found.reset_index().sort_values("value", kind="stable")
+    return found.reset_index().sort_values("level", kind="stable")
 
 
 def draw_curves(axes: plt.Axes, varied: pd.DataFrame, rows: list[str]) -> list:
@@ -152,15 +152,15 @@ def draw_curves(axes: plt.Axes, varied: pd.DataFrame, rows: list[str]) -> list:
     for method, curve in varied.groupby("method", sort=False):
         colour = style.END if method in method_rows.ENDS else style.INK
         axes.fill_between(
-            curve["value"], curve["min"], curve["max"], color=colour, alpha=0.06, linewidth=0
+            curve["level"], curve["min"], curve["max"], color=colour, alpha=0.06, linewidth=0
         )
         axes.plot(
-            curve["value"], curve["mean"], color=colour, linewidth=0.8, marker=".", markersize=3
+            curve["level"], curve["mean"], color=colour, linewidth=0.8, marker=".", markersize=3
         )
         last = curve.iloc[-1]
         if method in numbers:
-            ends.append((numbers[method], last["value"], last["mean"]))
-    values = sorted(varied["value"].unique())
+            ends.append((numbers[method], last["level"], last["mean"]))
+    values = sorted(varied["level"].unique())
     axes.set_xscale("log", base=2)
     axes.set_xticks(values, [f"{value:g}" for value in values])
     axes.minorticks_off()

@@ -81,7 +81,7 @@ def barred(label: str, colour, marker: str = "o", size: float = 3.6, **look):
 
 
 def gaps_note(gaps: pd.DataFrame, seeds: list[int]) -> str:
-    unclear = gaps[(gaps["strings"] == FORGET) & gaps["share"].isna()]
+    unclear = gaps[(gaps["string_role"] == FORGET) & gaps["share"].isna()]
     n_unclear = len(unclear.drop_duplicates(["model", "seed", "string_id"]))
     note = (
         "Bars of a seed: 95 % intervals over strings and models. Arrows: number of strings beyond "
@@ -100,7 +100,7 @@ def lanes_of(seeds: list[int]) -> int:
 
 
 def by_share(summary: pd.DataFrame) -> list[str]:
-    forget = summary[summary["strings"] == FORGET]
+    forget = summary[summary["string_role"] == FORGET]
     return method_rows.best_first(forget.groupby("method", sort=False)["share"].mean())
 
 
@@ -114,10 +114,10 @@ def draw_gaps(
     n_lanes = lanes_of(seeds)
     lanes = (np.arange(n_lanes) + 0.5) / n_lanes * 0.9 - 0.45
     tints = by_seed.shades(seeds)
-    forget = summary[summary["strings"] == FORGET]
+    forget = summary[summary["string_role"] == FORGET]
     # The jitter is drawn once, so that equal tables give equal figures.
     chance = np.random.default_rng(0)
-    of_strings = gaps[gaps["strings"] == FORGET].dropna(subset=["share"])
+    of_strings = gaps[gaps["string_role"] == FORGET].dropna(subset=["share"])
     for (method, seed), strings in of_strings.groupby(["method", "seed"], sort=False):
         lane, grey = lanes[seeds.index(seed)], method in method_rows.ENDS
         colour = style.END if grey else tints[seed]
@@ -133,7 +133,7 @@ def draw_gaps(
             y = rows.index(row.method) + lanes[len(seeds)]
             draw_summary(axes, row, row.mean, y, color=style.INK, marker="D")
     for lane, (kind, marker) in zip(lanes[-len(CONTROLS) :], CONTROLS.items(), strict=True):
-        draw_control(axes, summary[summary["strings"] == kind], rows, lane, marker)
+        draw_control(axes, summary[summary["string_role"] == kind], rows, lane, marker)
     axes.set_xlim(LOWEST - MARGIN, HIGHEST + MARGIN)
     axes.set_xticks(np.arange(LOWEST, HIGHEST + 0.1, 0.5))
     axes.set_xlabel(AXIS)

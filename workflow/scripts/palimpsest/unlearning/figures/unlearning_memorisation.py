@@ -27,7 +27,7 @@ FIGURE = Figure(
 )
 FORGET, PLACEBO = "forget", "placebo"
 VALUES = ["before", "after", "retrained"]
-KEYS = ["model", "method", "strings", "measure", "evidence"]
+KEYS = ["model", "method", "string_role", "measure", "evidence"]
 LIGHT = 0.3
 PLACEBO_COLOUR = "0.6"
 FEWEST_ASKED = 6  # forget strings of all seeds; a mean of fewer is not drawn
@@ -72,12 +72,12 @@ def unlearning_memorisation(memorisation: pd.DataFrame) -> plt.Figure:
 
 
 def memorised(memorisation: pd.DataFrame) -> pd.DataFrame:
-    asked = memorisation[memorisation["asked"].astype(bool)]
+    asked = memorisation[memorisation["answerable"].astype(bool)]
     return by_seed.of_seeds(asked, KEYS, VALUES)
 
 
 def in_order(shares: pd.DataFrame) -> list[str]:
-    forget = shares[shares["strings"] == FORGET]
+    forget = shares[shares["string_role"] == FORGET]
     return method_rows.best_first(-forget.groupby("method", sort=False)["after"].mean())
 
 
@@ -108,13 +108,13 @@ def draw_measures(
 
 
 def how_many(rows: pd.DataFrame) -> tuple[int, str]:
-    strings = rows[rows["strings"] == FORGET].drop_duplicates(["seed", "string_id"])
-    n_asked = int(strings["asked"].sum())
+    strings = rows[rows["string_role"] == FORGET].drop_duplicates(["seed", "string_id"])
+    n_asked = int(strings["answerable"].sum())
     return n_asked, f"{n_asked} of {len(strings)} asked"
 
 
 def draw_shares(axes: plt.Axes, shares: pd.DataFrame, rows: list[str], colour: str) -> None:
-    forget, placebo = (shares[shares["strings"] == kind] for kind in (FORGET, PLACEBO))
+    forget, placebo = (shares[shares["string_role"] == kind] for kind in (FORGET, PLACEBO))
     axes.axvline(
         forget["retrained"].mean(), **{**method_rows.IDEAL_LINE, "color": "0.25", "zorder": 3}
     )

@@ -88,7 +88,7 @@ def against_rounded(stages: pd.DataFrame) -> pd.DataFrame:
     Full weights: at 0 steps of relearning, or else at the end of unlearning.
     """
     keys = ["model", "method", "seed"]
-    models = [*keys, "origin", "draw"]
+    models = [*keys, "origin", "unlearning_replicate"]
     few = stages[stages["stage"] == ROUNDED].set_index(models)["forget_loss"].rename("rounded")
     relearned = stages[(stages["stage"] == RELEARNING) & (stages["passes"] == 0)]
     last = stages[stages["stage"] == UNLEARNING].sort_values("passes", kind="stable")

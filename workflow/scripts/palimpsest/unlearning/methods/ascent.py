@@ -22,7 +22,7 @@ class GradientAscent(Training):
 
     over = FORGET
 
-    def loss(self, task, batch, beside):
+    def loss(self, task, batch, paired_batch):
         return -cross_entropy(task.models.logits(batch.ids_MBT), batch.targets_MBT)
 
 
@@ -34,19 +34,21 @@ class WithRetain(Training):
     retain: float = number(1.0, least=0)
 
     @property
-    def beside(self):
+    def paired_set(self):
         return RETAIN if self.retain else None
 
-    def loss(self, task, batch, beside):
-        if beside is None:
+    def loss(self, task, batch, paired_batch):
+        if paired_batch is None:
             return self.forget_loss(task, batch)
-        return self.forget_loss(task, batch) + self.retain * self.loss_beside(task, beside)
+        return self.forget_loss(task, batch) + self.retain * self.loss_on_paired_set(
+            task, paired_batch
+        )
 
     def forget_loss(self, task, batch):
         """The loss [M] on the forget set, which is minimised."""
         raise NotImplementedError
 
-    def loss_beside(self, task, batch):
+    def loss_on_paired_set(self, task, batch):
         """The loss [M] on the retain set, which is minimised."""
         raise NotImplementedError
 
@@ -64,10 +66,10 @@ class HeldBack(WithRetain):
     retain_loss: str = choice((CROSS_ENTROPY, KL), CROSS_ENTROPY)
 
     def prepare(self, task):
-        if self.beside and self.retain_loss == KL:
+        if self.paired_set and self.retain_loss == KL:
             task.reference.keep_logits(RETAIN)
 
-    def loss_beside(self, task, batch):
+    def loss_on_paired_set(self, task, batch):
         logits = task.models.logits(batch.ids_MBT)
         if self.retain_loss == KL:
             return kl(task.reference.logits(batch), logits, batch.targets_MBT)
@@ -98,10 +100,10 @@ class NegGrad(Training):
     progress in unlearning?, section 5.
     """
 
-    over, beside = RETAIN, FORGET
+    over, paired_set = RETAIN, FORGET
     alpha: float = number(least=0, most=1)
 
-    def loss(self, task, batch, beside):
+    def loss(self, task, batch, paired_batch):
         retain = cross_entropy(task.models.logits(batch.ids_MBT), batch.targets_MBT)
-        forget = cross_entropy(task.models.logits(beside.ids_MBT), beside.targets_MBT)
+        forget = cross_entropy(task.models.logits(paired_batch.ids_MBT), paired_batch.targets_MBT)
         return self.alpha * retain - (1 - self.alpha) * forget

@@ -28,7 +28,7 @@ class Distil(Training):
     def prepare(self, task):
         task.reference.keep_logits(self.over)
 
-    def loss(self, task, batch, beside):
+    def loss(self, task, batch, paired_batch):
         logits = task.models.logits(batch.ids_MBT)
         return kl(logits, task.reference.logits(batch), batch.targets_MBT)
 
@@ -41,7 +41,7 @@ class NearOriginal(Training):
     def prepare(self, task):
         task.reference.keep_logits(RETAIN)
 
-    def loss(self, task, batch, beside):
+    def loss(self, task, batch, paired_batch):
         logits, targets = task.models.logits(batch.ids_MBT), batch.targets_MBT
         far = self.distance(logits, task.reference.logits(batch), targets)
         return cross_entropy(logits, targets) + self.weight * far
@@ -105,7 +105,7 @@ class ScrubMax(Training):
     def prepare(self, task):
         task.reference.keep_logits(FORGET)
 
-    def loss(self, task, batch, beside):
+    def loss(self, task, batch, paired_batch):
         logits = task.models.logits(batch.ids_MBT)
         return -kl(task.reference.logits(batch), logits, batch.targets_MBT)
 
@@ -132,7 +132,7 @@ class NoisyDistil(Training):
             lambda batch: task.models.logits(task.noisy_ids(batch, self.noise)),
         )
 
-    def loss(self, task, batch, beside):
+    def loss(self, task, batch, paired_batch):
         logits = task.models.logits(task.noisy_ids(batch, self.noise))
         reference = task.reference.of(("noisy", self.noise), batch)
         return squared_error(logits, reference, batch.targets_MBT)

@@ -20,7 +20,7 @@ class Uniform(Training):
 
     over = FORGET
 
-    def loss(self, task, batch, beside):
+    def loss(self, task, batch, paired_batch):
         return kl_from_uniform(task.models.logits(batch.ids_MBT), batch.targets_MBT)
 
 
@@ -33,11 +33,13 @@ class Contrastive(Training):
     released code.
     """
 
-    over, beside = FORGET, RETAIN
+    over, paired_set = FORGET, RETAIN
     temperature: float = number(1.15, above=0)
 
-    def loss(self, task, batch, beside):
+    def loss(self, task, batch, paired_batch):
         forget = string_means(task.models.logits(batch.ids_MBT), batch.targets_MBT)
         with torch.no_grad():
-            retain = string_means(task.models.logits(beside.ids_MBT), beside.targets_MBT)
+            retain = string_means(
+                task.models.logits(paired_batch.ids_MBT), paired_batch.targets_MBT
+            )
         return contrastive(forget, retain, self.temperature)

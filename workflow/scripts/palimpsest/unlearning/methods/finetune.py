@@ -16,5 +16,5 @@ class Finetune(Training):
 
     over = RETAIN
 
-    def loss(self, task, batch, beside):
+    def loss(self, task, batch, paired_batch):
         return cross_entropy(task.models.logits(batch.ids_MBT), batch.targets_MBT)

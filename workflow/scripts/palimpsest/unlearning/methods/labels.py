@@ -19,5 +19,5 @@ class RandomLabel(Training):
 
     over = FORGET
 
-    def loss(self, task, batch, beside):
+    def loss(self, task, batch, paired_batch):
         return cross_entropy(task.models.logits(batch.ids_MBT), task.random_targets(batch))

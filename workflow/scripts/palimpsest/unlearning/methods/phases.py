@@ -6,7 +6,7 @@ A phase is a small class in any file of this folder:
     class GradientAscent(Training):
         over = FORGET
 
-        def loss(self, task, batch, beside):
+        def loss(self, task, batch, paired_batch):
             return -cross_entropy(task.models.logits(batch.ids_MBT), batch.targets_MBT)
 """
 
@@ -136,14 +136,14 @@ class Training(Phase):
     `share` is the share of the method's budget of passes that one run of the phase takes, at least
     one step. `rate` multiplies the model's peak learning rate, so that one table fits all models;
     the learning rate is constant. The optimiser's moments start at 0 when the phase runs first, and
-    are kept for its next run in a `repeat`. If `beside` names a second set, each step also has an
-    equal number of strings from that set. `elsewhere` multiplies the *update* of weights that could
-    be selected, but were not. A multiplier of their gradient would have no effect with AdamW, which
-    divides by the size of the gradient.
+    are kept for its next run in a `repeat`. If `paired_set` names a second set, each step also has
+    an equal number of strings from that set. `elsewhere` multiplies the *update* of weights that
+    could be selected, but were not. A multiplier of their gradient would have no effect with AdamW,
+    which divides by the size of the gradient.
     """
 
     over: ClassVar[str]
-    beside: ClassVar[str | None] = None
+    paired_set: ClassVar[str | None] = None
 
     share: float = number(above=0, most=1)
     rate: float = number(above=0, most=1000)
@@ -161,7 +161,7 @@ class Training(Phase):
 
     @property
     def sets(self) -> tuple[str, ...]:
-        return (self.over,) if self.beside is None else (self.over, self.beside)
+        return (self.over,) if self.paired_set is None else (self.over, self.paired_set)
 
     def steps(self, budget: int) -> int:
         return max(1, whole_part(self.share * budget / self.passes_per_step))
@@ -169,10 +169,10 @@ class Training(Phase):
     @property
     def passes_per_step(self) -> int:
         """Passes over a batch per step; single strings that a phase adds do not count."""
-        return 1 if self.beside is None else 2
+        return 1 if self.paired_set is None else 2
 
     def loss(self, task: Task, batch: ModelsBatch, beside: ModelsBatch | None) -> torch.Tensor:
-        """The loss [M] of each model on its own batch; `beside` is None without a second set."""
+        """The loss [M] of each model on its own batch; `paired_batch` may be None."""
         raise NotImplementedError
 
     def rate_M(self, task: Task, batch: ModelsBatch) -> torch.Tensor:
@@ -180,9 +180,9 @@ class Training(Phase):
 
     def run(self, task: Task) -> None:
         task.use_optimizer(self, self.optimizer)
-        for batch, beside in self._batches(task):
+        for batch, paired_batch in self._batches(task):
             task.observe_if_due()
-            loss_M = self.loss(task, batch, beside)
+            loss_M = self.loss(task, batch, paired_batch)
             task.steps += self.passes_per_step
             self.step(task, loss_M, self.rate_M(task, batch))
 
@@ -191,9 +191,9 @@ class Training(Phase):
             task.batches(self.over, task.phase_number, epoch) for epoch in itertools.count(1)
         )
         batches = itertools.islice(epochs, self.steps(task.budget))
-        if self.beside is None:
+        if self.paired_set is None:
             return ((batch, None) for batch in batches)
-        return task.with_batches_beside(batches, self.beside, task.phase_number)
+        return task.with_paired_batches(batches, self.paired_set, task.phase_number)
 
     def step(self, task: Task, loss_M: torch.Tensor, rate_M: torch.Tensor) -> None:
         if self.elsewhere == 1:

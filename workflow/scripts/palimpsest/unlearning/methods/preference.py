@@ -72,10 +72,10 @@ class DPO(HeldBack):
         task.reference.keep_nll(FORGET)
         task.reference.keep_nll(VALIDATION, first=1)
 
-    def loss(self, task, batch, beside):
+    def loss(self, task, batch, paired_batch):
         first_M1 = np.full((task.models.count, 1), task.sets[VALIDATION][0])
         with_preferred = task.batch(np.concatenate([batch.rows_MB, first_M1], axis=1))
-        return super().loss(task, with_preferred, beside)
+        return super().loss(task, with_preferred, paired_batch)
 
     def forget_loss(self, task, batch):
         nll_MB, original_MB = _nll(task, batch), task.reference.nll(batch)

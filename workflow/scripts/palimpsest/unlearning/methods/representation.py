@@ -47,7 +47,7 @@ class RMU(WithRetain):
         target_MD = self.scale * length_M[:, None] * self.directions(task, states.shape[-1])
         return squared_error(states, target_MD[:, None, None].expand_as(states), batch.targets_MBT)
 
-    def loss_beside(self, task, batch):
+    def loss_on_paired_set(self, task, batch):
         states = task.models.hidden(batch.ids_MBT, self.layer(task))
         original = task.reference.hidden(batch, self.layer(task))
         return squared_error(states, original, batch.targets_MBT)

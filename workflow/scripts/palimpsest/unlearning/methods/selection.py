@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from palimpsest.lazy_import import lazy_import
-from palimpsest.models.parts import BLOCK
+from palimpsest.models.parameter_names import BLOCK
 from palimpsest.unlearning.methods.losses import token_nll
 from palimpsest.unlearning.methods.phases import Select, phase
 from palimpsest.unlearning.methods.sets import FORGET, RETAIN

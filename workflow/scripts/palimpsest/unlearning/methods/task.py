@@ -165,7 +165,7 @@ class Task:
         for first in range(0, rows_MN.shape[1], self.batch_size):
             yield self.batch(rows_MN[:, first : first + self.batch_size])
 
-    def with_batches_beside(
+    def with_paired_batches(
         self, batches: Iterator[ModelsBatch], name: str, phase_number: int
     ) -> Iterator[tuple[ModelsBatch, ModelsBatch]]:
         """Pair each batch with a batch of equal size from another set.

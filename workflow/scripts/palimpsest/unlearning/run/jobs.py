@@ -15,7 +15,7 @@ from palimpsest.requests import TRACE, WEIGHTS, Runs, parts
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.interventions import ORIGINAL, RETAIN
 from palimpsest.unlearning.methods import Method, methods_of, read_methods
-from palimpsest.unlearning.run.parts import Part
+from palimpsest.unlearning.run.method_models import MethodModels
 from palimpsest.unlearning.run.setups import (
     ENDS,
     NONE,
@@ -23,7 +23,7 @@ from palimpsest.unlearning.run.setups import (
     Setup,
     n_originals,
     n_retrained,
-    wanted,
+    unlearned_models,
 )
 
 # The queries of the section
@@ -46,11 +46,11 @@ SCORED = (
     kinds.CONFIDENCES,
     kinds.AGREEMENT,
 )
-REMAINING = (kinds.MEMORISATION, kinds.GAPS, kinds.GAP_SUMMARY, kinds.VARIANCE)
+RESIDUAL = (kinds.MEMORISATION, kinds.GAPS, kinds.GAP_SUMMARY, kinds.VARIANCE)
 
 
 @dataclass(frozen=True)
-class Forgetter:
+class UnlearningRun:
     """A model that is to forget a part of its training set, and the recipe that trains it."""
 
     model: str
@@ -60,18 +60,18 @@ class Forgetter:
     recipe: str
 
 
-def forgetters_of(block: Mapping, problems: Mapping) -> list[Forgetter]:
+def unlearning_runs_of(block: Mapping, problems: Mapping) -> list[UnlearningRun]:
     return [
-        Forgetter(model, language, block["size"], seed, block["recipe"])
+        UnlearningRun(model, language, block["size"], seed, block["recipe"])
         for model in block["models"]
         for language in problems["languages"]
         for seed in problems["seeds"]
     ]
 
 
-def dataset_of(forgetter: Forgetter) -> str:
+def dataset_of(unlearning_run: UnlearningRun) -> str:
     """The dataset with the strings to forget, which all jobs with the model read."""
-    return paths.DATASET.format(**vars(forgetter), variant=ORIGINAL)
+    return paths.DATASET.format(**vars(unlearning_run), variant=ORIGINAL)
 
 
 @cache
@@ -79,7 +79,7 @@ def jobs_of(settings: Settings) -> UnlearningJobs:
     return UnlearningJobs(settings)
 
 
-def models_by_method(methods: Iterable[str], models: Mapping) -> dict[str, Part]:
+def models_by_method(methods: Iterable[str], models: Mapping) -> dict[str, MethodModels]:
     """The models of every method in a job, from `UnlearningJobs.models_of_job`.
 
     The models of the ideal `retrain` are the second half of the retrained models; other models are
@@ -87,12 +87,16 @@ def models_by_method(methods: Iterable[str], models: Mapping) -> dict[str, Part]
     """
     found = {}
     for method in methods:
-        origins, draws = models["origins"], models["draws"]
+        origins, unlearning_replicates = models["origins"], models["unlearning_replicates"]
         if method in ENDS:
             origins = models["ends"][method]
-            draws = [0] * len(origins)
-        behind, variant = (models["behind"], RETAIN) if method == RETRAIN else (0, ORIGINAL)
-        found[method] = Part(origins, draws, variant, [behind + origin for origin in origins])
+            unlearning_replicates = [0] * len(origins)
+        holdout_offset, variant = (
+            (models["holdout_offset"], RETAIN) if method == RETRAIN else (0, ORIGINAL)
+        )
+        found[method] = MethodModels(
+            origins, unlearning_replicates, variant, [holdout_offset + origin for origin in origins]
+        )
     return found
 
 
@@ -103,8 +107,8 @@ class UnlearningJobs:
         self.settings, self.block = settings, settings.block("unlearning")
 
     @cached_property
-    def forgetters(self) -> list[Forgetter]:
-        return forgetters_of(self.block, self.block)
+    def unlearning_runs(self) -> list[UnlearningRun]:
+        return unlearning_runs_of(self.block, self.block)
 
     @cached_property
     def setups(self) -> list[Setup]:
@@ -139,13 +143,13 @@ class UnlearningJobs:
         counts = {NONE: self._n_originals, RETRAIN: self._n_retrained}
         if method in counts:
             return [(origin, 0) for origin in range(counts[method])]
-        return self._wanted
+        return self._unlearned_models
 
     # Every job needs these, and there can be tens of thousands of models: computed once.
 
     @cached_property
-    def _wanted(self) -> list[tuple[int, int]]:
-        return wanted(self.setups)
+    def _unlearned_models(self) -> list[tuple[int, int]]:
+        return unlearned_models(self.setups)
 
     @cached_property
     def _n_originals(self) -> int:
@@ -159,12 +163,12 @@ class UnlearningJobs:
 
     def requests(self) -> Iterator[Runs]:
         """Replicates trained with, and without, the strings to forget, per model and language."""
-        for forgetter in self.forgetters:
+        for unlearning_run in self.unlearning_runs:
             for variant in (ORIGINAL, RETAIN):
-                yield from self.replicates(forgetter, variant)
-            yield from self.innocent(forgetter)
+                yield from self.replicates(unlearning_run, variant)
+            yield from self.nuisance_control(unlearning_run)
 
-    def innocent(self, forgetter: Forgetter) -> list[Runs]:
+    def nuisance_control(self, unlearning_run: UnlearningRun) -> list[Runs]:
         """The trainings of innocent models, by a recipe of their own; [] if there are none.
 
         Their numbers follow those of all retrained models, because the seed of a model depends on
@@ -174,13 +178,17 @@ class UnlearningJobs:
         if recipe is None:
             return []
         return [
-            self._replicates(replace(forgetter, recipe=recipe), RETAIN, range(2 * half, 3 * half))
+            self._replicates(
+                replace(unlearning_run, recipe=recipe), RETAIN, range(2 * half, 3 * half)
+            )
         ]
 
-    def innocent_trained(self, forgetter: Forgetter, pattern: str) -> list[str]:
-        return [path for runs in self.innocent(forgetter) for path in runs.paths(pattern)]
+    def nuisance_control_trained(self, unlearning_run: UnlearningRun, pattern: str) -> list[str]:
+        return [
+            path for runs in self.nuisance_control(unlearning_run) for path in runs.paths(pattern)
+        ]
 
-    def replicates(self, forgetter: Forgetter, variant: str) -> list[Runs]:
+    def replicates(self, unlearning_run: UnlearningRun, variant: str) -> list[Runs]:
         """The trainings of a model on a variant.
 
         The retrained models of the ideal `retrain` are a separate request, so that no method waits
@@ -191,43 +199,45 @@ class UnlearningJobs:
             ORIGINAL: [range(self._n_originals)],
             RETAIN: [range(half), range(half, 2 * half)],
         }
-        return [self._replicates(forgetter, variant, numbers) for numbers in ranges[variant]]
+        return [self._replicates(unlearning_run, variant, numbers) for numbers in ranges[variant]]
 
-    def _replicates(self, forgetter: Forgetter, variant: str, numbers: range) -> Runs:
+    def _replicates(self, unlearning_run: UnlearningRun, variant: str, numbers: range) -> Runs:
         return Runs(
-            forgetter.model,
-            forgetter.language,
-            forgetter.size,
+            unlearning_run.model,
+            unlearning_run.language,
+            unlearning_run.size,
             variant,
-            seeds=(forgetter.seed,),
-            recipe=forgetter.recipe,
-            regime=Replicates(numbers, self.runs_per_job(forgetter.model)),
+            seeds=(unlearning_run.seed,),
+            recipe=unlearning_run.recipe,
+            regime=Replicates(numbers, self.runs_per_job(unlearning_run.model)),
             keeps=frozenset({TRACE, WEIGHTS}),
         )
 
     def runs_per_job(self, model: str) -> int:
         return self.block["runs_per_job"] if self.settings.is_twin(model) else 1
 
-    def training_jobs(self, forgetter: Forgetter, variant: str) -> list[tuple[int, int]]:
+    def training_jobs(self, unlearning_run: UnlearningRun, variant: str) -> list[tuple[int, int]]:
         """First and last replicate of each job that trains a model on a variant."""
-        return [job for runs in self.replicates(forgetter, variant) for job in runs.jobs]
+        return [job for runs in self.replicates(unlearning_run, variant) for job in runs.jobs]
 
-    def trained(self, forgetter: Forgetter, variant: str, pattern: str) -> list[str]:
+    def trained(self, unlearning_run: UnlearningRun, variant: str, pattern: str) -> list[str]:
         return [
-            path for runs in self.replicates(forgetter, variant) for path in runs.paths(pattern)
+            path
+            for runs in self.replicates(unlearning_run, variant)
+            for path in runs.paths(pattern)
         ]
 
     def trained_among(
-        self, forgetter: Forgetter, variant: str, pattern: str, wanted: list[int]
+        self, unlearning_run: UnlearningRun, variant: str, pattern: str, wanted: list[int]
     ) -> list[str]:
         """One file from each job that trains some of the wanted replicates.
 
         Wanted replicates that no job trains are ignored.
         """
-        jobs = self.training_jobs(forgetter, variant)
+        jobs = self.training_jobs(unlearning_run, variant)
         ends = [last for _, last in jobs]
         chosen = sorted({bisect.bisect_left(ends, one) for one in set(wanted) if one <= ends[-1]})
-        named = {**vars(forgetter), "variant": variant}
+        named = {**vars(unlearning_run), "variant": variant}
         return [pattern.format(**named, first=jobs[n][0], last=jobs[n][1]) for n in chosen]
 
     # Unlearning
@@ -238,22 +248,22 @@ class UnlearningJobs:
         The two ends may have fewer models than a method. Then the last jobs have no models of the
         ends.
         """
-        return list(parts(range(len(self._wanted)), self.runs_per_job(model)))
+        return list(parts(range(len(self._unlearned_models)), self.runs_per_job(model)))
 
     def n_unlearnings(self, first: int, last: int) -> int:
         """The largest number of unlearnings of a job."""
         return len(self.methods) * (last - first + 1)
 
-    def unlearned(self, forgetter: Forgetter, pattern: str) -> list[str]:
+    def unlearned(self, unlearning_run: UnlearningRun, pattern: str) -> list[str]:
         """One file of every method from each job that has models of this method."""
         return [
-            pattern.format(**vars(forgetter), method=method, first=first, last=last)
+            pattern.format(**vars(unlearning_run), method=method, first=first, last=last)
             for method in self.methods
-            for first, last in self.jobs(forgetter.model)
+            for first, last in self.jobs(unlearning_run.model)
             if first < len(self.runs(method))
         ]
 
-    def weights(self, forgetter: Forgetter, first: int, last: int) -> list[str]:
+    def weights(self, unlearning_run: UnlearningRun, first: int, last: int) -> list[str]:
         """Files of the weights that a job needs.
 
         These are the models that the job starts from, and the original and retrained models to
@@ -268,7 +278,7 @@ class UnlearningJobs:
             path
             for variant, numbers in wanted.items()
             for path in self.trained_among(
-                forgetter, variant, paths.REPLICATES_WEIGHTS, sorted(numbers)
+                unlearning_run, variant, paths.REPLICATES_WEIGHTS, sorted(numbers)
             )
         ]
 
@@ -280,12 +290,12 @@ class UnlearningJobs:
 
     def models_of_job(self, first: int, last: int) -> dict:
         """The models of a job, in short, for `models_by_method`: a job can have thousands."""
-        runs = self._wanted[first : last + 1]
+        runs = self._unlearned_models[first : last + 1]
         return {
             "origins": [origin for origin, _ in runs],
-            "draws": [number for _, number in runs],
+            "unlearning_replicates": [number for _, number in runs],
             "ends": {end: [one for one, _ in self.runs(end)[first : last + 1]] for end in ENDS},
-            "behind": self._n_retrained,
+            "holdout_offset": self._n_retrained,
         }
 
     def phases(self) -> dict[str, list[dict]]:
@@ -293,19 +303,21 @@ class UnlearningJobs:
 
     # Folders of models
 
-    def model_folders(self, forgetter: Forgetter) -> list[str]:
+    def model_folders(self, unlearning_run: UnlearningRun) -> list[str]:
         """The folders of the first `save_models` models of every method.
 
         Of several unlearnings of one original model, only the first has a folder.
         """
         return [
-            kinds.MODEL_FOLDER.format(**vars(forgetter), method=method, origin=origin)
+            kinds.MODEL_FOLDER.format(**vars(unlearning_run), method=method, origin=origin)
             for method in self.methods
-            for origin, draw in self.runs(method)
-            if draw == 0 and origin < self.block["save_models"]
+            for origin, replicate in self.runs(method)
+            if replicate == 0 and origin < self.block["save_models"]
         ]
 
-    def weights_of_model(self, forgetter: Forgetter, method: str, origin: int) -> list[str]:
+    def weights_of_model(
+        self, unlearning_run: UnlearningRun, method: str, origin: int
+    ) -> list[str]:
         """The file with the weights that one unlearned model starts from.
 
         Raises `UserError` if the configuration has no such model.
@@ -314,7 +326,7 @@ class UnlearningJobs:
             known = ", ".join(self.methods)
             raise UserError(f"unlearning/methods: has no {method!r}; it has: {known}")
         variant, start = self._start_of(method, origin)
-        found = self.trained_among(forgetter, variant, paths.REPLICATES_WEIGHTS, [start])
+        found = self.trained_among(unlearning_run, variant, paths.REPLICATES_WEIGHTS, [start])
         if not found:
             raise UserError(f"unlearning/n: too small for a model {origin}; raise n")
         return found
@@ -341,10 +353,10 @@ class UnlearningJobs:
 
     def tables(self) -> list[str]:
         """Every table of the evaluation that has rows: one method has no pair with another."""
-        asked = [*SCORED, *REMAINING, kinds.METRICS]
+        asked = [*SCORED, *RESIDUAL, kinds.METRICS]
         if len(self.block["methods"]) == 1:
             asked.remove(kinds.AGREEMENT)
-        return [kind.path.format(**vars(one)) for one in self.forgetters for kind in asked]
+        return [kind.path.format(**vars(one)) for one in self.unlearning_runs for kind in asked]
 
     def n_predictions(self, size: int) -> int:
         """Largest number of predictions (one per model and string) in an evaluation's memory."""

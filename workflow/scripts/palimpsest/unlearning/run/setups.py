@@ -3,7 +3,7 @@
 A set-up with fewer trainings has repetitions that are less independent. All set-ups use the same
 models, named by numbers. The number of an original or retrained model is its replicate. An
 unlearned model has two numbers: its origin, which is the replicate of its original model, and its
-draw, which counts the unlearnings of this original model.
+replicate, which counts the unlearnings of this original model.
 
 Source: Are we making progress in unlearning?, section 4, figure 2 and table 1.
 """
@@ -30,11 +30,12 @@ def retraining_steps(epochs: int, n_retain: int, batch_size: int) -> int:
 class Members(NamedTuple):
     """The models of one repetition, each int[n].
 
-    `origins` and `draws` name the unlearned models; `retrained` the paired retrained models.
+    `origins` and `unlearning_replicates` name the unlearned models; `retrained` the paired
+    retrained models.
     """
 
     origins: np.ndarray
-    draws: np.ndarray
+    unlearning_replicates: np.ndarray
     retrained: np.ndarray
 
 
@@ -69,26 +70,26 @@ class Setup:
         """Number of retrained models; also the number of original models, except for reuse-n-1."""
         return {FULL: self.n * self.repetitions, BOOTSTRAP: self.pool}.get(self.name, self.n)
 
-    def wanted(self) -> set[tuple[int, int]]:
-        """The origin and the draw of every unlearned model of all repetitions.
+    def unlearned_models(self) -> set[tuple[int, int]]:
+        """The origin and the replicate of every unlearned model of all repetitions.
 
         The bootstrap needs its whole pool, even if it does not draw every model of the pool.
         """
         if self.name == BOOTSTRAP:
             return {(origin, 0) for origin in range(self.pool)}
         return {
-            (int(origin), int(draw))
+            (int(origin), int(replicate))
             for repetition in range(self.repetitions)
-            for origin, draw in zip(*self.members(repetition)[:2], strict=True)
+            for origin, replicate in zip(*self.members(repetition)[:2], strict=True)
         }
 
 
-def wanted(setups: Iterable[Setup]) -> list[tuple[int, int]]:
-    return sorted(set().union(*(setup.wanted() for setup in setups)))
+def unlearned_models(setups: Iterable[Setup]) -> list[tuple[int, int]]:
+    return sorted(set().union(*(setup.unlearned_models() for setup in setups)))
 
 
 def n_originals(setups: Iterable[Setup]) -> int:
-    return 1 + max(origin for origin, _ in wanted(setups))
+    return 1 + max(origin for origin, _ in unlearned_models(setups))
 
 
 def n_retrained(setups: Iterable[Setup]) -> int:

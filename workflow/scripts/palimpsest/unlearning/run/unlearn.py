@@ -16,7 +16,7 @@ from palimpsest.jobs.query import Question, joint_query
 from palimpsest.unlearning.kinds import STAGES, UNLEARNED, UNLEARNED_MODELS
 from palimpsest.unlearning.methods import Method
 from palimpsest.unlearning.run.jobs import models_by_method
-from palimpsest.unlearning.run.parts import Afterwards, Part
+from palimpsest.unlearning.run.method_models import Afterwards, MethodModels
 from palimpsest.unlearning.run.wave import UnlearningWave
 from palimpsest.unlearning.run.workbench import Workbench
 
@@ -26,7 +26,7 @@ class Unlearning:
     """The work of a job with one method: the models to which it is applied, and what follows."""
 
     method: Method
-    part: Part
+    part: MethodModels
     afterwards: Afterwards
 
     @property
@@ -38,7 +38,7 @@ class Unlearning:
             "variant": part.variant,
             "starts": part.starts,
             "origins": part.origins,
-            "draws": part.draws,
+            "draws": part.unlearning_replicates,
             "afterwards": asdict(self.afterwards),
         }
         return Question(self.method.name, about, len(part.origins), self.of_some)

@@ -20,7 +20,7 @@ from palimpsest.unlearning.methods import Method
 from palimpsest.unlearning.methods.losses import cross_entropy
 from palimpsest.unlearning.methods.sets import FORGET
 from palimpsest.unlearning.methods.task import Task
-from palimpsest.unlearning.run.parts import Curve, Part, Relearning
+from palimpsest.unlearning.run.method_models import Curve, MethodModels, Relearning
 from palimpsest.unlearning.run.rounding import rounded_to_4_bits
 from palimpsest.unlearning.run.workbench import MEASURED, Workbench
 
@@ -32,11 +32,11 @@ class UnlearningWave:
     """Models that unlearn at the same time."""
 
     def __init__(
-        self, workbench: Workbench, part: Part, trained: TrainedWeights, places: np.ndarray
+        self, workbench: Workbench, part: MethodModels, trained: TrainedWeights, places: np.ndarray
     ):
         self.workbench, self.trained = workbench, trained
         self.origins = np.array(part.origins)[places]
-        self.draws = np.array(part.draws)[places]
+        self.unlearning_replicates = np.array(part.unlearning_replicates)[places]
         self.starts = np.array(part.starts)[places]
         self.variant = part.variant
         # Under reuse-n-1, one original model is unlearned many times. Then there are fewer original
@@ -73,7 +73,7 @@ class UnlearningWave:
 
     def _first(self, n: int) -> np.ndarray:
         """Indices of the models of the first `n` origins, each origin's first unlearning only."""
-        return np.flatnonzero((self.draws == 0) & (self.origins < n))
+        return np.flatnonzero((self.unlearning_replicates == 0) & (self.origins < n))
 
     # Stages
 
@@ -152,7 +152,10 @@ class UnlearningWave:
     ) -> None:
         """Keep rows of `unlearning_stages`; `losses` has float64[places] by the name of a set."""
         of_sets = {f"{name}_loss": losses.get(name, np.nan) for name in MEASURED}
-        which = {"origin": self.origins[places], "draw": self.draws[places]}
+        which = {
+            "origin": self.origins[places],
+            "unlearning_replicate": self.unlearning_replicates[places],
+        }
         about = {"stage": stage, "phase": phase, "passes": passes}
         self._stages.append(pd.DataFrame({**which, **about, **of_sets}))
 
@@ -163,7 +166,7 @@ class UnlearningWave:
         material = self.workbench.material
         n_models, _, n_strings = self.measured.shape
         nll, n_correct, rank_sum = self.measured.transpose(1, 0, 2).reshape(3, -1)
-        which = {"origin": self.origins, "draw": self.draws}
+        which = {"origin": self.origins, "unlearning_replicate": self.unlearning_replicates}
         predictions = {
             **{key: np.repeat(values, n_strings) for key, values in which.items()},
             "string_id": np.tile(material.string_ids, n_models),
@@ -190,14 +193,20 @@ class UnlearningWave:
     def _stage_table(self, keys: dict) -> pd.DataFrame:
         if not self._stages:
             return pd.DataFrame({name: [] for name in STAGES.names}).astype({"phase": object})
-        by_model = {"by": ["origin", "draw"], "kind": "stable", "ignore_index": True}
+        by_model = {
+            "by": ["origin", "unlearning_replicate"],
+            "kind": "stable",
+            "ignore_index": True,
+        }
         stages = pd.concat(self._stages).sort_values(**by_model)
         return stages.assign(**keys)[STAGES.names]
 
     # Models
 
     def _seeds(self, purpose: str) -> list[tuple[int, ...]]:
-        return seeds_of(self.workbench.keys["seed"], purpose, self.origins, self.draws)
+        return seeds_of(
+            self.workbench.keys["seed"], purpose, self.origins, self.unlearning_replicates
+        )
 
     def _weights_of(self, place: int) -> dict[str, torch.Tensor]:
         with self.models.weights() as weights:
@@ -217,11 +226,14 @@ class UnlearningWave:
 
 
 def seeds_of(
-    seed: int, purpose: str, origins: Iterable[int], draws: Iterable[int]
+    seed: int, purpose: str, origins: Iterable[int], unlearning_replicates: Iterable[int]
 ) -> list[tuple[int, ...]]:
     """Seeds of models' random numbers, from the problem's seed and a purpose, such as a method."""
     first = seed, zlib.crc32(purpose.encode())
-    return [(*first, int(origin), int(draw)) for origin, draw in zip(origins, draws, strict=True)]
+    return [
+        (*first, int(origin), int(replicate))
+        for origin, replicate in zip(origins, unlearning_replicates, strict=True)
+    ]
 
 
 def _steps(task: Task, n: int) -> Iterator:

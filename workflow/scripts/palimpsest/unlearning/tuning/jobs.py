@@ -18,11 +18,11 @@ from palimpsest.unlearning import kinds
 from palimpsest.unlearning.interventions import ORIGINAL, RETAIN
 from palimpsest.unlearning.methods import Method
 from palimpsest.unlearning.run.jobs import (
-    Forgetter,
     UnlearningJobs,
+    UnlearningRun,
     dataset_of,
-    forgetters_of,
     jobs_of,
+    unlearning_runs_of,
 )
 
 SEARCH = "palimpsest.unlearning.tuning.search:search"  # the query
@@ -40,31 +40,31 @@ class SearchJobs:
         self.jobs, self.block = jobs, jobs.block["search"]
 
     @cached_property
-    def forgetters(self) -> list[Forgetter]:
-        return forgetters_of(self.jobs.block, self.block)
+    def unlearning_runs(self) -> list[UnlearningRun]:
+        return unlearning_runs_of(self.jobs.block, self.block)
 
     def requests(self) -> Iterator[Runs]:
-        for one in self.forgetters:
+        for one in self.unlearning_runs:
             for variant in (ORIGINAL, RETAIN):
                 yield self.replicates(one, variant)
 
-    def replicates(self, forgetter: Forgetter, variant: str) -> Runs:
+    def replicates(self, unlearning_run: UnlearningRun, variant: str) -> Runs:
         return Runs(
-            forgetter.model,
-            forgetter.language,
-            forgetter.size,
+            unlearning_run.model,
+            unlearning_run.language,
+            unlearning_run.size,
             variant,
-            seeds=(forgetter.seed,),
-            recipe=forgetter.recipe,
-            regime=Replicates(range(self.block["n"]), self.jobs.runs_per_job(forgetter.model)),
+            seeds=(unlearning_run.seed,),
+            recipe=unlearning_run.recipe,
+            regime=Replicates(range(self.block["n"]), self.jobs.runs_per_job(unlearning_run.model)),
             keeps=frozenset({TRACE, WEIGHTS}),
         )
 
-    def trained(self, forgetter: Forgetter, variant: str, pattern: str) -> list[str]:
-        return self.replicates(forgetter, variant).paths(pattern)
+    def trained(self, unlearning_run: UnlearningRun, variant: str, pattern: str) -> list[str]:
+        return self.replicates(unlearning_run, variant).paths(pattern)
 
-    def weights(self, forgetter: Forgetter) -> list[str]:
-        return self.trained(forgetter, ORIGINAL, paths.REPLICATES_WEIGHTS)
+    def weights(self, unlearning_run: UnlearningRun) -> list[str]:
+        return self.trained(unlearning_run, ORIGINAL, paths.REPLICATES_WEIGHTS)
 
     @cached_property
     def methods(self) -> dict[str, dict[str, Method]]:
@@ -113,18 +113,18 @@ class SearchJobs:
     def searched(self) -> list[str]:
         return [
             kinds.SEARCHED.path.format(**vars(one), method=method)
-            for one in self.forgetters
+            for one in self.unlearning_runs
             for method in self.methods
         ]
 
     def datasets(self) -> list[str]:
-        return [dataset_of(one) for one in self.forgetters]
+        return [dataset_of(one) for one in self.unlearning_runs]
 
     def traces(self) -> list[str]:
         """The traces of the retrained models."""
         return [
             path
-            for one in self.forgetters
+            for one in self.unlearning_runs
             for path in self.trained(one, RETAIN, paths.REPLICATES_TRACE)
         ]
 

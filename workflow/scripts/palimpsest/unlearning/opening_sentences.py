@@ -15,7 +15,7 @@ from palimpsest.estimates import with_interval
 from palimpsest.number_format import in_words, number, percent, plural
 from palimpsest.statistics import Interval
 from palimpsest.unlearning.attacks.permutation import N_RELABELLINGS
-from palimpsest.unlearning.evaluate import residual_memorisation as remaining
+from palimpsest.unlearning.evaluate import residual_memorisation
 from palimpsest.unlearning.evaluate.outcomes import Outcome
 from palimpsest.unlearning.evaluate.placebos import FORGET, PLACEBO
 from palimpsest.unlearning.evaluate.verdicts import ALPHA, KEEPS
@@ -334,7 +334,8 @@ def about_memorised(memorised: pd.DataFrame, nearest: Outcome | None) -> list[st
     if nearest is None or memorised.empty:
         return []
     forget, placebo = (
-        remaining.of_method(memorised, MAIN, strings, nearest.name) for strings in (FORGET, PLACEBO)
+        residual_memorisation.of_method(memorised, MAIN, strings, nearest.name)
+        for strings in (FORGET, PLACEBO)
     )
     if np.isnan(forget["after"].mean):
         return []

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Part:
+class MethodModels:
     """The unlearned models of one method in a job.
 
-    `origins` and `draws` name the unlearned models. They start from trained models of the variant
-    `variant`, with the replicates `starts`.
+    `origins` and `unlearning_replicates` name the unlearned models. They start from trained models
+    of the variant `variant`, with the replicates `starts`.
     """
 
     origins: list[int]
-    draws: list[int]
+    unlearning_replicates: list[int]
     variant: str
     starts: list[int]
 
