@@ -34,7 +34,8 @@ FILES = {
             '''The measure.'''
             # A comment
             from fake.inner import inside
-            return helper(values) + inside(values) + thresholds.USED + columns + late.wanted(values) + shared.ONE
+            found = helper(values) + inside(values) + late.wanted(values)
+            return found + thresholds.USED + columns + shared.ONE
 
         def helper(values):
             return 1

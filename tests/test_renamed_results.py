@@ -1,10 +1,16 @@
-"""Folders whose paths do not name the recipe are renamed, and nothing is overwritten."""
+"""Folders whose paths do not name the recipe are renamed, and nothing is overwritten.
+
+Columns of tables that need a trained model are renamed, too.
+"""
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
+from palimpsest import tables
 from palimpsest.renamed_results import earlier_folders, rename
+from palimpsest.unlearning.kinds import STAGES
 
 REMEDY = "to train nothing again, add --rerun-triggers mtime to the next call"
 VALUES = {"epochs": 50, "batch_size": 8}
@@ -109,3 +115,23 @@ def test_a_folder_whose_manifest_says_nothing_stays(here, text):
     said = rename([wanted("results/runs/base/default/a-twin/L1/n16-seed0", "default")])
     assert said[0].startswith("renamed 0 folders")
     assert (before / "trace.parquet").is_file()
+
+
+def test_columns_get_their_names_of_today(here):
+    """Values, types and times stay, and a table with the names of today is not written again."""
+    path = here / "results/unlearning/default/a-twin/L1/n16-seed0/unlearned/npo/runs-0-1"
+    path.mkdir(parents=True)
+    path /= "stages.parquet"
+    filled = STAGES.schema.empty_table().to_pandas().reindex(range(2))
+    text = dict.fromkeys(("model", "language", "method", "stage", "phase"), "x")
+    rows = filled.assign(**text, unlearning_replicate=[0, 1]).fillna(0)
+    tables.write(path, rows, STAGES)
+    now = pq.read_table(path)
+    earlier = ["draw" if name == "unlearning_replicate" else name for name in now.column_names]
+    pq.write_table(now.rename_columns(earlier).replace_schema_metadata(now.schema.metadata), path)
+    before = path.stat().st_mtime_ns
+    assert rename([])[1:] == ["renamed columns of 1 tables", REMEDY]
+    assert pq.read_table(path).equals(now, check_metadata=True)
+    assert path.stat().st_mtime_ns == before
+    assert len(tables.read(path, STAGES)) == 2
+    assert len(rename([])) == 1

@@ -343,6 +343,15 @@ def test_a_field_must_say_what_it_may_be(folder):
         registered()
 
 
+def test_the_earlier_name_of_the_second_set_is_refused(folder):
+    (folder / "mine_paired.py").write_text(
+        MINE.replace("over = ", 'beside = "retain"\n    over = ')
+    )
+    said = "mine_paired: bounded-ascent: 'beside' has a new name: 'paired_set'"
+    with pytest.raises(UserError, match=said):
+        registered()
+
+
 # Without torch
 
 

@@ -1,7 +1,8 @@
-"""Results of earlier versions, whose paths did not name the recipe, at their paths of today.
+"""Results of earlier versions, under their names of today: folders, and columns of tables.
 
-A folder is renamed only if its manifest says that it was made by the recipe of the new path. Tables
-in folders without a manifest stay where they are: they are made again in seconds.
+The paths of earlier versions did not name the recipe. A folder is renamed only if its manifest says
+that it was made by the recipe of the new path. Tables in folders without a manifest stay where they
+are: they are made again in seconds. So only tables that need a trained model get new columns.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from palimpsest import paths
+import pyarrow.parquet as pq
+
+from palimpsest import paths, tables
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import WRITE_REMEDY, UserError
 from palimpsest.requests import Runs
@@ -21,6 +24,16 @@ EARLIER_REPLICATES = (
     "results/unlearning/{model}/{language}/n{size}-seed{seed}/{variant}/draws-{first}-{last}"
 )
 MANIFEST = "manifest.json"
+# Columns that had another name, of the tables that match a pattern
+EARLIER_REPLICATE = {"draw": "unlearning_replicate"}
+EARLIER_COLUMNS = {
+    "results/unlearning/**/unlearned.parquet": EARLIER_REPLICATE,
+    "results/unlearning/**/models.parquet": EARLIER_REPLICATE,
+    "results/unlearning/**/stages.parquet": EARLIER_REPLICATE,
+    "results/information/**/layers.parquet": {
+        "mutual_information_exchanged": "mutual_information_permuted"
+    },
+}
 # The values of a recipe that decide a trace on any machine
 OF_TRACES = (
     "epochs",
@@ -85,7 +98,9 @@ def rename(folders: Iterable[Mapping]) -> list[str]:
             _move(before, target)
             moved += 1
     said = [f"renamed {moved} folders: their paths now name the recipe"]
-    if moved:
+    if changed := rename_columns():
+        said.append(f"renamed columns of {changed} tables")
+    if moved or changed:
         said.append("to train nothing again, add --rerun-triggers mtime to the next call")
     left = [path for path in dict.fromkeys(others) if Path(path).exists()]
     if left:
@@ -94,6 +109,31 @@ def rename(folders: Iterable[Mapping]) -> list[str]:
             f"path exists, such as {left[0]}"
         )
     return said
+
+
+def rename_columns() -> int:
+    """Give the columns of tables their names of today; the number of tables that had others.
+
+    A table stays as old as it was, so that nothing is made from it again.
+    """
+    changed = 0
+    for pattern, new in EARLIER_COLUMNS.items():
+        for path in Path().glob(pattern):
+            names = pq.read_schema(path).names
+            if not new.keys() & set(names):
+                continue
+            table = pq.read_table(path, partitioning=None)
+            before = path.stat()
+            renamed = table.rename_columns([new.get(name, name) for name in names])
+            with tables.replacing(path) as temporary:
+                pq.write_table(
+                    renamed.replace_schema_metadata(table.schema.metadata),
+                    temporary,
+                    compression="zstd",
+                )
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+            changed += 1
+    return changed
 
 
 def _is_by(manifest: Path, values: Mapping) -> bool:

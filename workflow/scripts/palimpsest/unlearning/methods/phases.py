@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, dataclass_transform
 
 from palimpsest.allowed import Number
+from palimpsest.errors import UserError
 from palimpsest.lazy_import import lazy_import
 from palimpsest.models.trained import ADAMW, OPTIMIZERS
 from palimpsest.unlearning.methods.task import whole_part
@@ -46,6 +47,8 @@ def phase(name: str) -> Callable[[type[Phase]], type[Phase]]:
     def register(cls: type[Phase]) -> type[Phase]:
         cls = dataclass(frozen=True, kw_only=True)(cls)
         cls.name = name
+        if "beside" in vars(cls):
+            raise UserError(f"{cls.__module__}: {name}: 'beside' has a new name: 'paired_set'")
         known = _registry.get(name)
         if known and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(f"{cls.__module__}: the phase {name!r} is in {known.__module__} too")
