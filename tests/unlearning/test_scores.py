@@ -70,7 +70,7 @@ def test_only_models_unlike_retrained_ones_are_told(found):
     for name in ("good", "retrain"):
         assert told.loc[name, ["p_value", "joint_p"]].min() > 0.05
         assert told.loc[name, ["n_told", "n_bounded"]].max() == 0
-    assert told.loc["none", "relative_quality"] == 0 < told.loc["shifted", "place"] < 1
+    assert told.loc["none", "relative_quality"] == 0 < told.loc["shifted", "relative_quality"] < 1
     assert told.loc["none", "largest_bound"] > 1
     strings = found["unlearning_string_tests"]
     assert (strings["q_value"] >= strings["p_value"]).all()
@@ -84,7 +84,7 @@ def test_models_of_one_original_model_are_not_tested(tmp_path):
     for kind, table in found.items():
         tables.write(tmp_path / f"{kind}.parquet", table, KINDS[kind])
     tests, strings = (found[kind] for kind in OF_TESTS)
-    assert tests[[*indistinguishability.OF_METHOD, "place"]].isna().all(axis=None)
+    assert tests[[*indistinguishability.OF_METHOD, "relative_quality"]].isna().all(axis=None)
     assert strings[[*indistinguishability.OF_STRING]].isna().all(axis=None)
     assert tests[["n_models", "n_strings", "forgetting_quality"]].notna().all(axis=None)
     assert strings["epsilon"].notna().all()
