@@ -31,7 +31,7 @@ EARLIER_COLUMNS = {
     "results/unlearning/**/models.parquet": EARLIER_REPLICATE,
     "results/unlearning/**/stages.parquet": EARLIER_REPLICATE,
     "results/information/**/layers.parquet": {
-        "mutual_information_permuted": "mutual_information_permuted"
+        "mutual_information_exchanged": "mutual_information_permuted"
     },
 }
 # The values of a recipe that decide a trace on any machine
