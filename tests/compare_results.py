@@ -1,20 +1,28 @@
 """Compare two folders of results, file by file: the same seeds must give the same numbers.
 
-python tests/compare_results.py FOLDER OTHER [--allow-new]
+python tests/compare_results.py FOLDER OTHER [--allow-new] [--renamed FILE]
 
 Tables are compared column by column, with their types and the order of their rows, traces, weights
 and figures byte by byte, and the report line by line. Values that depend on the machine or on the
 time are left out, and so are the names of files in the report; the lists below name them. Every
 difference is a line, and the exit status is 1 if there is one. With --allow-new, files, columns,
 claims and keys of manifests that only OTHER has are listed as well, but are no differences.
+
+With --renamed, files and columns of FOLDER get the names that they have in OTHER first. FILE has a
+row of three columns, with tabs between them, for each name: `where`, `old` and `new`. If `where` is
+`file`, `old` is a pattern of paths such as density/*/bins.parquet, and `new` the name of the file;
+otherwise `where` is a pattern of paths of tables that have the column `old`. Patterns are of
+`fnmatch`, and a `*` crosses folders. Values of the column `quantity` are names of columns, too.
 """
 
 import argparse
+import csv
+import fnmatch
 import json
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -65,16 +73,49 @@ class Finding:
     new: bool = False
 
 
-def compare(folder: Path, other: Path) -> Iterator[Finding]:
+@dataclass(frozen=True)
+class Renamed:
+    """New names of files and columns; `rows` are of a file for --renamed."""
+
+    rows: list[tuple[str, str, str]] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, path: Path) -> "Renamed":
+        with path.open(newline="") as lines:
+            return cls(
+                [
+                    (r["where"], r["old"], r["new"])
+                    for r in csv.DictReader(lines, dialect="excel-tab")
+                ]
+            )
+
+    def file(self, name: str) -> str:
+        for where, old, new in self.rows:
+            if where == "file" and fnmatch.fnmatch(name, old):
+                return str(Path(name).with_name(new))
+        return name
+
+    def table(self, name: str, table: pa.Table) -> pa.Table:
+        names = {old: new for where, old, new in self.rows if fnmatch.fnmatch(name, where)}
+        table = table.rename_columns([names.get(column, column) for column in table.column_names])
+        if names and QUANTITY in table.column_names:
+            place = table.column_names.index(QUANTITY)
+            values = [names.get(value, value) for value in table[QUANTITY].to_pylist()]
+            table = table.set_column(place, table.field(place), [values])
+        return table
+
+
+def compare(folder: Path, other: Path, renamed: Renamed) -> Iterator[Finding]:
     """Everything in which two folders of results differ."""
-    ours, theirs = files(folder), files(other)
-    for name in sorted(ours | theirs):
+    ours = {renamed.file(name): name for name in files(folder)}
+    theirs = files(other)
+    for name in sorted(ours.keys() | theirs):
         if name not in theirs:
             yield Finding(f"{name}: missing in {other}")
         elif name not in ours:
             yield Finding(f"{name}: only in {other}", new=True)
         else:
-            for found in compare_files(folder / name, other / name):
+            for found in compare_files(folder / ours[name], other / name, name, renamed):
                 yield Finding(f"{name}: {found.line}", found.new)
 
 
@@ -88,13 +129,13 @@ def files(folder: Path) -> set[str]:
     }
 
 
-def compare_files(one: Path, two: Path) -> Iterator[Finding]:
-    """The differences between two files of the same name."""
+def compare_files(one: Path, two: Path, name: str, renamed: Renamed) -> Iterator[Finding]:
+    """The differences between two files; `name` is the path in the folder of the second one."""
     byte_by_byte = one.suffix in BYTE_BY_BYTE or one.name == "trace.parquet"
     if byte_by_byte and one.read_bytes() != two.read_bytes():
         yield Finding("its bytes differ")
     if one.suffix == ".parquet":
-        tables = pq.read_table(one), pq.read_table(two)
+        tables = renamed.table(name, pq.read_table(one)), pq.read_table(two)
         yield from (compare_claims if one.name == "claims.parquet" else compare_tables)(*tables)
     elif one.suffix == ".html":
         yield from compare_reports(one.read_text(), two.read_text())
@@ -206,17 +247,19 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help="a folder of results")
     parser.add_argument("other", type=Path, help="the folder that it is compared with")
     parser.add_argument("--allow-new", action="store_true", help="OTHER may have more")
+    parser.add_argument("--renamed", type=Path, help="a file of names that are new in OTHER")
     arguments = parser.parse_args(words)
     for folder in (arguments.folder, arguments.other):
         if not folder.is_dir() or not files(folder):
             print(f"error: {folder}: no folder of results", file=sys.stderr)
             return 1
+    renamed = Renamed.read(arguments.renamed) if arguments.renamed else Renamed()
     differences = new = 0
-    for found in compare(arguments.folder, arguments.other):
+    for found in compare(arguments.folder, arguments.other, renamed):
         allowed = found.new and arguments.allow_new
         new, differences = new + allowed, differences + (not allowed)
         print(f"new: {found.line}" if allowed else found.line)
-    compared = len(files(arguments.folder) & files(arguments.other))
+    compared = len(set(map(renamed.file, files(arguments.folder))) & files(arguments.other))
     counted = f"{compared:,} files compared: {differences:,} differences"
     print(counted + (f", {new:,} new things" if arguments.allow_new else ""))
     return 1 if differences else 0

@@ -168,6 +168,25 @@ def test_new_things_are_said_and_may_be_allowed(folders, compared):
     )
 
 
+def test_files_and_columns_may_have_new_names(folders, compared, tmp_path):
+    """The names in the column `quantity` are those of columns."""
+    one, two = folders
+    (two / SCORES).rename((two / SCORES).with_name("marks.parquet"))
+    write((two / SCORES).with_name("marks.parquet"), {
+        "method": ["none", "npo"], "bound": [float("nan"), 1.0], "seconds_share": [0.0, 1]
+    })  # fmt: skip
+    write(two / SUMMARY, {"quantity": ["bound", "seconds_share"], "mean": [1.0, 3.0]})
+    assert compared(one, two)[0] == 1
+    file, folder = tmp_path / "renamed.tsv", Path(SCORES).parts[0]
+    rows = [("where", "old", "new"), ("file", SCORES, "marks.parquet")]
+    rows += [(f"{folder}/*", "epsilon", "bound")]
+    file.write_text("".join("\t".join(row) + "\n" for row in rows))
+    renamed = ("--renamed", str(file))
+    assert compared(one, two, *renamed) == (0, [f"{len(FILES) + 3} files compared: 0 differences"])
+    write(two / SUMMARY, {"quantity": ["bound", "seconds_share"], "mean": [2.0, 3.0]})
+    assert compared(one, two, *renamed)[0] == 1
+
+
 def test_a_folder_without_results_is_refused(folders, tmp_path, capsys):
     """It would be equal to everything."""
     assert main([str(folders[0]), str(tmp_path / "none")]) == 1
