@@ -140,15 +140,15 @@ def least_excess_at_optimum(study: pd.DataFrame) -> pd.Series:
 
 @statistic(
     "tradeoff",
-    "largest fall of the {column} from one epoch to the next, {measure}; 0 by construction if the "
+    "largest fall of the fraction from one epoch to the next, {measure}; 0 by construction if the "
     "start is after the last miss",
     limits=SHARE,
     evidence=evidence_of,
 )
-def largest_fall(study: pd.DataFrame, column: str, measure: str) -> pd.Series:
-    """Largest fall of a column from one epoch to the next; 0 if it never falls."""
+def largest_fall(study: pd.DataFrame, measure: str) -> pd.Series:
+    """Largest fall of the share memorised from one epoch to the next; 0 if it never falls."""
     curve = study[study["measure"] == measure].sort_values("epoch")
-    fall = -curve.groupby(UNIT)[column].diff()
+    fall = -curve.groupby(UNIT)["share_memorised"].diff()
     return curve.assign(fall=fall.clip(lower=0).round(12)).groupby(UNIT)["fall"].max()
 
 

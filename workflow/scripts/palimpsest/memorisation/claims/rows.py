@@ -201,14 +201,14 @@ CLAIMS = [
     Claim(
         "RQ3",
         "The fraction of strings memorised by recollection increases monotonically with epochs.",
-        learning.largest_fall.of(column="share_memorised", measure="recollection"),
+        learning.largest_fall.of(measure="recollection"),
         at_most(0),
         by_construction=True,
     ),
     Claim(
         "RQ3",
         "The fraction of strings memorised contextually increases monotonically with epochs.",
-        learning.largest_fall.of(column="share_memorised", measure="contextual"),
+        learning.largest_fall.of(measure="contextual"),
         at_most(0),
         by_construction=True,
     ),
