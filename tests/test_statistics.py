@@ -10,13 +10,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from palimpsest.statistics import (
+    ERROR_OF_END,
     chance_of_equal_orders,
     holm,
     is_constant,
+    median_interval,
+    order_p_value,
     pair_order,
     rank_association,
     rounding_error,
     sample_size,
+    sign_p_value,
     student,
     student_p_value,
     with_exact_ties,
@@ -212,3 +216,83 @@ def test_ties_up_to_rounding_are_ties_of_ranks():
     assert pair_order([1e-20, 2e-20, 1.0])[0].tolist() == [0, -1, -1]
     infinite = [np.inf, np.inf, -np.inf, 1.0]
     np.testing.assert_array_equal(with_exact_ties(infinite), infinite)
+
+
+@pytest.mark.parametrize("n", [1, 4, 5, 6, 8, 9, 20])
+def test_the_median_is_beyond_an_end_as_often_as_said(n):
+    """The coverage of an interval between order statistics, from the binomial distribution."""
+    values = np.arange(1.0, n + 1)
+    median, lower, upper = median_interval(values)
+    assert median == np.median(values)
+    if n < 5:
+        assert np.isnan([lower, upper]).all()
+        return
+    k = int(lower)
+    assert stats.binom.cdf(k - 1, n, 0.5) <= ERROR_OF_END < stats.binom.cdf(k, n, 0.5)
+    assert upper == n + 1 - k
+
+
+@given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=12))
+def test_the_sign_test_rejects_outside_of_the_interval_of_the_median(values):
+    """Ends count as inside: a value that equals the bound speaks for neither side."""
+    _, lower, upper = median_interval(values)
+    for bound in (0.0, 0.3, 0.5, 1.0):
+        is_outside = bound < lower or bound > upper
+        assert is_outside == (sign_p_value(values, bound) <= 2 * ERROR_OF_END)
+
+
+def test_equal_values_have_a_median_with_an_interval_from_five_on():
+    assert median_interval([0.1 + 0.2 - 0.2] * 5, decimals=12) == (0.1, 0.1, 0.1)
+    assert np.isnan(median_interval([]).mean)
+    assert sign_p_value([0.4] * 5, 0.0) == 1 / 16
+    assert sign_p_value([0.0] * 5, 0.0) == 1
+    assert np.isnan(sign_p_value([0.4], np.nan))
+    assert np.isnan(sign_p_value([], 0.0))
+
+
+def by_counting(x, y, region):
+    """The p-value of an order, from all combinations of orders in all samples."""
+    known = sum(rank_association(a, b) for a, b in zip(x, y, strict=True))
+    sums = np.array(
+        [
+            sum(rank_association(a, b) for a, b in zip(orders, y, strict=True))
+            for orders in product(*(list(permutations(a)) for a in x))
+        ]
+    )
+    above, below = (sums >= known - 1e-9).mean(), (sums <= known + 1e-9).mean()
+    return min(1, {"above": above, "below": below, "two-sided": 2 * min(above, below)}[region])
+
+
+@pytest.mark.parametrize("region", ["above", "below", "two-sided"])
+@given(
+    x=st.lists(st.permutations([1, 2, 3]), min_size=1, max_size=3),
+    seed=st.integers(0, 1000),
+)
+def test_the_p_value_of_an_order_counts_all_orders(x, seed, region):
+    y = np.random.default_rng(seed).integers(0, 3, (len(x), 3))
+    assert order_p_value(x, y, region) == pytest.approx(by_counting(x, y, region))
+
+
+def test_three_targets_in_one_order_in_three_seeds():
+    order = [[3, 2, 1]] * 3
+    assert order_p_value(order, order, "above") == pytest.approx(1 / 6**3)
+    assert order_p_value(order, order) == pytest.approx(2 / 6**3)
+    four = [[4, 3, 2, 1]] * 5
+    assert order_p_value(four, four, "above") == pytest.approx(1 / 24**5)
+
+
+def test_models_that_share_their_strings_are_permuted_together():
+    """Three models in one order are no more evidence than one."""
+    order = [3, 2, 1]
+    assert order_p_value([order], [[order] * 3], "above") == pytest.approx(1 / 6)
+    assert np.isnan(order_p_value([[1, 1, 1]], [order]))
+    assert np.isnan(order_p_value([], []))
+    with pytest.raises(ValueError, match="8 items"):
+        order_p_value([range(8)], [range(8)])
+
+
+def test_random_orders_are_rejected_as_often_as_said():
+    chance = np.random.default_rng(3)
+    x = [[4, 3, 2, 1]] * 5
+    p = np.array([order_p_value(x, chance.integers(0, 6, (5, 4))) for _ in range(400)])
+    assert (p <= 0.05).mean() < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)

@@ -4,15 +4,23 @@ Pure functions on arrays. Nothing here knows of models, strings or sections.
 """
 
 import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
 from functools import cache
+from itertools import permutations, product
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 CONFIDENCE = 0.95
+# The largest share of studies in which the median is beyond one end of its interval: five of five
+# values on one side. Student's interval has 0.025 for values of a normal distribution.
+ERROR_OF_END = 1 / 32
 DECIMALS = 12  # verdicts compare rounded values, so that rounding errors do not decide a verdict
 MOST_VALUES = 1000  # more are never proposed
+MOST_ITEMS = 7  # 5,040 orders
 # Rounding errors are at most about this many machine epsilons for each term of a sum.
 EPSILONS = 16
 # Values are often sums themselves, of a number of terms that nobody knows.
@@ -74,6 +82,53 @@ def student_p_value(values: ArrayLike, bound: float) -> float:
         return np.nan
     error = _spread(values) / np.sqrt(len(values))
     return float(2 * stdtr(len(values) - 1, -abs(values.mean() - bound) / error))
+
+
+def median_interval(values: ArrayLike, decimals: int | None = None) -> Interval:
+    """Median of independent values, and an interval from one of the values to another.
+
+    The median of the values' distribution is outside each end in at most `ERROR_OF_END` of studies,
+    whatever the distribution is. Five values are the fewest with an interval: it is from the
+    smallest to the largest, because all five are above the median in 1/32 of studies.
+
+    Parameters
+    ----------
+    values : float[n]
+        n < 5 has a median and no interval; n = 0 has neither.
+    decimals : int, optional
+        Round the values first.
+
+    Source: the sign test; Conover, Practical nonparametric statistics, section 3.2.
+    """
+    values = np.sort(np.asarray(values, dtype=float))
+    if decimals is not None:
+        values = np.round(values, decimals)
+    n = len(values)
+    if n == 0:
+        return NO_INTERVAL
+    n_outside = int(np.searchsorted(_chances_of_signs(n), ERROR_OF_END, side="right"))
+    if n_outside == 0:
+        return Interval(np.median(values), np.nan, np.nan)
+    return Interval(np.median(values), values[n_outside - 1], values[n - n_outside])
+
+
+def sign_p_value(values: ArrayLike, bound: float) -> float:
+    """Two-sided p-value of the sign test that independent values have the median `bound`.
+
+    A value that equals the bound speaks for neither side. NaN if there are no values, or if
+    `bound` is NaN. `values` is float[n].
+    """
+    values = np.asarray(values, dtype=float)
+    if len(values) == 0 or np.isnan(bound):
+        return np.nan
+    n_above, n_below = (values > bound).sum(), (values < bound).sum()
+    n_against = len(values) - max(n_above, n_below)
+    return float(min(1.0, 2 * _chances_of_signs(len(values))[n_against]))
+
+
+def _chances_of_signs(n: int) -> np.ndarray:
+    """The probability float[n + 1] that at most 0, 1, ..., n of n fair coins show heads."""
+    return np.cumsum([math.comb(n, k) for k in range(n + 1)]) / 2.0**n
 
 
 def sample_size(values: ArrayLike, bound: float) -> float:
@@ -258,6 +313,66 @@ def chance_of_equal_orders(n_items: int, n_samples: int, n_averaged: int = 1) ->
     for _ in range(n_averaged):
         total = np.convolve(total, discordant)
     return float((total**n_samples).sum())
+
+
+def order_p_value(
+    x: Sequence[ArrayLike], y: Sequence[ArrayLike], region: str = "two-sided"
+) -> float:
+    """Exact p-value that x has nothing to do with the order of y, in independent samples.
+
+    The statistic is the mean over the samples of `rank_association(x, y)`. If x has nothing to do
+    with y, every order of a sample's items is equally probable, so the test counts the orders. Ties
+    stay ties. A sample may have several y for the same items, such as several models trained on the
+    same strings: their associations are averaged, and their items are permuted together.
+
+    Parameters
+    ----------
+    x : float[items] of each sample, with at most `MOST_ITEMS` items
+    y : float[items] or float[repetitions, items] of each sample
+    region : "above" or "below" for the association that speaks against chance, or "two-sided"
+
+    Returns
+    -------
+    The p-value; NaN if all x of some sample are equal, or if there is no sample.
+
+    Source: permutation tests; Good, Permutation, parametric, and bootstrap tests of hypotheses.
+    """
+    found, chances = Fraction(0), {Fraction(0): 1.0}
+    for of_x, of_y in zip(x, y, strict=True):
+        orders = _associations_by_order(np.asarray(of_x, dtype=float), np.atleast_2d(of_y))
+        if not orders:
+            return np.nan
+        found += orders[0]
+        chances = _sums(chances, {each: n / len(orders) for each, n in Counter(orders).items()})
+    if not len(x):
+        return np.nan
+    above = sum(chance for value, chance in chances.items() if value >= found)
+    below = sum(chance for value, chance in chances.items() if value <= found)
+    by_region = {"above": above, "below": below, "two-sided": 2 * min(above, below)}
+    return float(min(1.0, by_region[region]))
+
+
+def _associations_by_order(x: np.ndarray, y: np.ndarray) -> list[Fraction]:
+    """The mean association of every order of x with the rows of y; the order of x as it is first.
+
+    [] if all x are equal. Fractions, because equal sums have to be equal.
+    """
+    if len(x) > MOST_ITEMS:
+        raise ValueError(f"{len(x)} items: their orders are counted for at most {MOST_ITEMS}")
+    x_order, y_order = pair_order(x), sum(pair_order(row) for row in y)
+    n_pairs = int(np.count_nonzero(x_order))
+    orders = np.array(list(permutations(range(len(x)))))
+    permuted = x_order[orders[:, :, None], orders[:, None, :]]
+    concordant = (permuted * y_order).sum(axis=(1, 2)).tolist()
+    return [Fraction(n, n_pairs * len(y)) for n in concordant] if n_pairs else []
+
+
+def _sums(one: dict[Fraction, float], other: dict[Fraction, float]) -> dict[Fraction, float]:
+    """The distribution of the sum of two independent numbers."""
+    found: dict[Fraction, float] = {}
+    for (a, of_a), (b, of_b) in product(one.items(), other.items()):
+        found[a + b] = found.get(a + b, 0.0) + of_a * of_b
+    return found
 
 
 def pair_order(values: ArrayLike) -> np.ndarray:
