@@ -129,6 +129,27 @@ class TestFiles:
         assert skewed["E3 -> E2"] == pytest.approx(0.95)
         assert skewed["E2 -> E1"] == pytest.approx(0.05)
 
+    def test_the_more_skewed_l4_has_its_lowest_level_and_likely_rules_above(self):
+        """Figure 15 of the paper, for strings that differ more in frequency."""
+        skewed, plain = (
+            {str(rule).rpartition(" [")[0]: rule.probability for rule in language(name).rules}
+            for name in ("L4-skewed", "L4")
+        )
+        assert skewed.keys() == plain.keys()
+        leaves = [rule for rule in plain if rule.startswith(("B1 ", "E1 "))]
+        assert {rule: skewed[rule] for rule in leaves} == {rule: plain[rule] for rule in leaves}
+        for symbol in ("S5", "B4", "B3", "B2", "E4", "E3", "E2"):
+            of_symbol = [skewed[rule] for rule in skewed if rule.startswith(f"{symbol} ")]
+            assert max(of_symbol) >= 0.9, symbol
+
+    def test_strings_of_the_more_skewed_l4_differ_more_in_frequency(self):
+        skewed, plain = language("L4-skewed"), language("L4")
+        entropies = [grammar.entropy(2000, 0) for grammar in (skewed, plain)]
+        assert entropies[0][0] + 5 * entropies[0][1] < entropies[1][0] - 5 * entropies[1][1]
+        strings = list(dict.fromkeys(skewed.sample(5000, seed=0)))
+        counts = 1024 * np.exp(np.sort(skewed.log_probability(strings))[:-4:-1])
+        assert (counts[:-1] > counts[1:] + 0.5).all()
+
     @pytest.mark.parametrize(
         ("name", "string"),
         [
