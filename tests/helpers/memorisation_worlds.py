@@ -136,6 +136,7 @@ def disagreement(world):
                         "language": "L",
                         "role": f"s{target}",
                         "count": count,
+                        "log_prob": float(np.log(count)),
                         "measure": measure,
                         "evidence": evidence,
                         "epoch": EPOCHS,

@@ -368,6 +368,20 @@ def test_the_mean_loss_is_taken_before_the_start(exact):
     )
 
 
+def test_the_expected_score_is_the_mean_of_the_seeds_scores(exact):
+    """Not the score of mean losses; rows of a seed have none."""
+    table = exact["target_scores"]
+    for measure, evidence in {*zip(table["measure"], table["evidence"], strict=True)}:
+        scores = [target(table, measure, evidence, "score", seed) for seed in (0, 1)]
+        expected = target(table, measure, evidence, "expected_score")
+        np.testing.assert_allclose(expected, np.mean(scores, axis=0))
+        assert np.isnan(target(table, measure, evidence, "expected_score", 0)).all()
+    differ = [
+        target(table, "contextual", "retraining", name) for name in ("score", "expected_score")
+    ]
+    assert not np.allclose(*differ)
+
+
 def test_exact_by_hand(exact):
     table = exact["target_scores"]
     np.testing.assert_allclose(

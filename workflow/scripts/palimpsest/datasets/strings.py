@@ -13,6 +13,7 @@ from palimpsest.languages import Grammar
 
 LONG = 1_000  # symbols; shorter strings take less than a second
 SECONDS_BETWEEN_LINES = 15
+ROUNDING = 1e-9  # log probabilities that differ by less are equal
 
 
 def string_id(string: Sequence[str]) -> str:
@@ -68,9 +69,10 @@ def _log_probabilities(grammar: Grammar, language: str, strings: list) -> np.nda
 def target_strings(sample: pd.DataFrame, n_targets: int) -> pd.DataFrame:
     """Target strings, sorted by decreasing probability, as a table of kind `targets`.
 
-    The first target is the most probable string of the sample. The last is a typical string: its
-    log probability is near the sample's mean, which is minus the entropy. The others are evenly
-    spaced between, in log probability. If several strings are equally near, the first by
+    One target is the most probable string of the sample. Another one is a typical string: its log
+    probability is near the sample's mean, which is minus the entropy. The others are as near as
+    possible to even steps between, in log probability. No two targets are equally probable, unless
+    the sample has too few probabilities for this. If several strings are equally near, the first by
     `string_id` is taken.
 
     Source: Learning Without Memorizing Considered Infeasible, section 3.2 (three strings of
@@ -85,12 +87,14 @@ def target_strings(sample: pd.DataFrame, n_targets: int) -> pd.DataFrame:
     ranked = sample.sort_values(["log_prob", "string_id"], ascending=[False, True])
     best = ranked["log_prob"].iloc[0]
     typical = np.average(sample["log_prob"], weights=sample["count"])
-    left = ranked.reset_index(drop=True)
+    distinct = ranked[-np.diff(ranked["log_prob"], prepend=np.inf) > ROUNDING]
+    left = (distinct if len(distinct) >= n_targets else ranked).reset_index(drop=True)
+    first, *between, last = np.linspace(best, typical, max(2, n_targets))
     chosen = []
-    for goal in np.linspace(best, typical, n_targets):
+    for goal in (first, last, *between)[:n_targets]:
         distance = (left["log_prob"] - goal).abs()
         # Rounding must not decide between strings of equal probability.
-        pick = distance[distance <= distance.min() + 1e-9].index[0]
+        pick = distance[distance <= distance.min() + ROUNDING].index[0]
         chosen.append(left.loc[pick])
         left = left.drop(pick)
     targets = pd.DataFrame(chosen).sort_values("log_prob", ascending=False, kind="stable")

@@ -27,6 +27,8 @@ threshold float?: loss below which the string counts as memorised at this epoch,
     recollection_accuracy: share of wrong tokens); NaN if the string has no stand-ins
 score float?: degree of memorisation in [0, 1]; 0 before the start; NaN if the string has no
     stand-ins
+expected_score float?: of rows without a seed: the mean over the seeds of their scores, which is the
+    paper's expectation over datasets; NaN in rows of a seed
 coverage float: share of the training strings (with copies) that the measure applies to: those with
     stand-ins for same-frequency, otherwise all; the other columns are about these strings
 share_memorised float?: share of training strings (with copies) that are memorised; NaN if the
@@ -198,7 +200,7 @@ TARGET_SCORES = Kind(
     columns(
         """
         model language size seed role string_id count log_prob optimal_loss measure evidence epoch
-        loss loss_without threshold score start test_loss assumption_broken
+        loss loss_without threshold score expected_score start test_loss assumption_broken
         """,
         seed="int?: seed of the run; null: the losses were averaged over the seeds first",
         count="int: copies of the string in the training data that include it",

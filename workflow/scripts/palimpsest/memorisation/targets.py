@@ -135,14 +135,31 @@ def target_tables(
     )
     thresholds = Thresholds(start, loss_threshold, accuracy_threshold, stand_in_gap)
     measured = targets.measured(thresholds)
-    mean = targets.mean_over_seeds()
+    mean, by_seed = targets.mean_over_seeds(), score_rows(targets, measured)
+    of_mean = score_rows(mean, mean.measured(thresholds))
     return {
         "target_scores": pd.concat(
-            [score_rows(targets, measured), score_rows(mean, mean.measured(thresholds))],
+            [
+                by_seed.assign(expected_score=np.nan),
+                of_mean.assign(expected_score=expected_scores(by_seed, of_mean)),
+            ],
             ignore_index=True,
         ),
         "agreement": agreement_rows(targets, measured),
     }
+
+
+def expected_scores(by_seed: pd.DataFrame, of_mean: pd.DataFrame) -> np.ndarray:
+    """Expected scores float[rows of `of_mean`]: the mean over the seeds of their scores.
+
+    NaN where a seed has no score. The expectation over datasets is taken of the scores, and not of
+    the losses that scores are made from.
+
+    Source: section 3.1, the expectations below equations 1 and 2.
+    """
+    keys = ["role", "measure", "evidence", "epoch"]
+    means = by_seed.groupby(keys)["score"].agg(lambda scores: scores.mean(skipna=False))
+    return means.reindex(pd.MultiIndex.from_frame(of_mean[keys])).to_numpy()
 
 
 def target_curves(

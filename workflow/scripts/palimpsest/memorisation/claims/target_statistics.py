@@ -55,9 +55,12 @@ def equal_by_chance(exact: pd.DataFrame) -> str:
     remark=equal_by_chance,
 )
 def frequent_earlier(exact: pd.DataFrame, measure: str) -> pd.Series:
-    """Rank association of occurrence frequency with early start; targets without start are last."""
+    """Rank association of occurrence frequency with early start; targets without start are last.
+
+    Equally probable targets have no order, although one has a copy more than the other.
+    """
     return per_unit(
-        at_the_end(exact, measure), lambda unit: rank_association(unit["count"], -unit["start"])
+        at_the_end(exact, measure), lambda unit: rank_association(unit["log_prob"], -unit["start"])
     )
 
 
@@ -72,7 +75,7 @@ def frequent_threshold(exact: pd.DataFrame) -> pd.Series:
     """Rank association of occurrence frequency with the optimal contextual loss."""
     return per_unit(
         at_the_end(exact, "contextual"),
-        lambda unit: rank_association(unit["count"], unit["threshold"]),
+        lambda unit: rank_association(unit["log_prob"], unit["threshold"]),
     )
 
 

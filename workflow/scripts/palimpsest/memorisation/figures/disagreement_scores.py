@@ -16,10 +16,11 @@ FIGURE = Figure(
     chapter="disagreement",
     title="How much the same string is memorised",
     caption=(
-        "The counterfactual and the contextual score of each target string over the epochs, from "
-        "retraining without the string (solid) and from unseen strings of the same frequency "
-        "(dashed). See whether the contextual curve stays at or below the counterfactual curve, as "
-        "Lemma 1 says, and how close the cheap dashed curves are to the exact solid curves."
+        "The counterfactual and the contextual score of each target string over the epochs, as a "
+        "mean of the scores of all seeds, from retraining without the string (solid) and from "
+        "unseen strings of the same frequency (dashed). See whether the contextual curve stays at "
+        "or below the counterfactual curve, as Lemma 1 says, and how close the cheap dashed curves "
+        "are to the exact solid curves."
     ),
     numbers="14 and 16",
     paper=PAPER,
@@ -56,20 +57,29 @@ def disagreement_scores(exact: pd.DataFrame) -> plt.Figure:
         elements.line_handle("same-frequency approximation", linestyle=style.LINES["test"]),
         elements.line_handle("start (exact)", **style.EPOCH_LINE),
     ]
-    note = targets.averaged_note(shown)
-    if shown["seed"].nunique() > 1:
-        note += " The score of the averaged losses may lie outside the band."
-    elements.legend(figure, handles, note)
+    elements.legend(figure, handles, scores_note(shown))
     return figure
+
+
+def scores_note(shown: pd.DataFrame) -> str:
+    n_seeds = shown["seed"].dropna().nunique()
+    if n_seeds == 1:
+        return "One seed: lines without a band."
+    return (
+        f"Lines: mean of the scores of {n_seeds} seeds; bands: smallest to largest score of a "
+        "seed. Starts: of the losses averaged over the seeds."
+    )
 
 
 def draw_score(axes: plt.Axes, target: pd.DataFrame, measure: str) -> None:
     colour = style.MEASURES[measure].colour
     exactly = targets.rows_of(target, measure, "retraining")
     approximate = targets.averaged(targets.rows_of(target, measure, "same-frequency"))
-    targets.draw_averaged(axes, exactly, "score", colour, linestyle=style.LINES["with"])
+    targets.draw_averaged(
+        axes, exactly, "score", colour, mean="expected_score", linestyle=style.LINES["with"]
+    )
     axes.plot(
-        approximate["epoch"], approximate["score"], color=colour, linewidth=0.9,
+        approximate["epoch"], approximate["expected_score"], color=colour, linewidth=0.9,
         linestyle=style.LINES["test"],
     )  # fmt: skip
     for start in targets.averaged(exactly)["start"].head(1):

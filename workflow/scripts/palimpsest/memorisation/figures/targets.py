@@ -52,8 +52,11 @@ def averaged_note(shown: pd.DataFrame) -> str:
     )
 
 
-def draw_averaged(axes: plt.Axes, target: pd.DataFrame, column: str, colour, **line) -> None:
+def draw_averaged(
+    axes: plt.Axes, target: pd.DataFrame, column: str, colour, mean: str | None = None, **line
+) -> None:
+    """A band over the seeds of a column; the line is the column `mean` of the averaged rows."""
     seeds = elements.spread(target[target["seed"].notna()], "epoch", column)
     elements.draw_band(axes, seeds.index, seeds["min"], seeds["max"], colour)
-    mean = averaged(target)
-    axes.plot(mean["epoch"], mean[column], color=colour, **line)
+    rows = averaged(target)
+    axes.plot(rows["epoch"], rows[mean or column], color=colour, **line)
