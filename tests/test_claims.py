@@ -77,14 +77,45 @@ REGIONS = (above(0), at_least(0), at_most(0), below(0), at_most(0.1), between(-0
 
 @pytest.mark.parametrize("region", REGIONS, ids=lambda region: region.text)
 @given(value=st.sampled_from([-1.0, 0.0, 0.1, 1 / 3, 1.0]), n=st.integers(2, 6))
-def test_equal_seeds_never_decide(value, n, region):
-    """They show a floor, a ceiling or a tie; and 0.1 + 0.2 - 0.2 is 0.1 but for rounding."""
+def test_seeds_that_are_alike_decide_from_five_on(value, n, region):
+    """The sign test of the median seed; and 0.1 + 0.2 - 0.2 is 0.1 but for rounding."""
     values = [value] * (n - 1) + [value + 0.2 - 0.2]
     row = judged(values, region, limits=DIFFERENCE)
-    assert row["verdict"] == "cannot tell"
-    assert row["note"] == "all seeds give the same value: the statistic is saturated or tied"
     assert row["lower"] == row["upper"] == row["estimate"]
-    assert np.isnan([row["p_value"], row["seeds_needed"]]).all()
+    assert np.isnan(row["seeds_needed"])
+    if n < 5:
+        assert row["verdict"] == "cannot tell"
+        assert row["note"].endswith("are too few: 5 seeds that are alike would decide")
+        assert np.isnan(row["p_value"])
+    else:
+        assert row["verdict"] == ("agrees" if region.holds(value) else "disagrees")
+        assert row["note"] == "all seeds give the same value: the sign test, about the median seed"
+        assert row["p_value"] == 2 / 2**n
+
+
+@pytest.mark.parametrize(
+    ("value", "region", "verdict"),
+    [
+        (1.0, above(0), "agrees"),
+        (-1.0, above(0), "disagrees"),
+        (-1.0, below(0.5), "agrees"),
+        (1.0, at_least(0.5), "cannot tell"),  # more than no association is no strong one
+        (1.0, below(0.5), "cannot tell"),
+    ],
+)
+def test_orders_that_are_alike_decide_about_no_association(value, region, verdict):
+    """Three seeds are enough, because random orders would hardly be the same in all of them."""
+    estimate = of([value] * 3)._replace(p_of_chance=2 / 6**3)
+    row = judge(estimate, claim(region=region, limits=DIFFERENCE))
+    assert row["verdict"] == verdict
+    if verdict != "cannot tell":
+        assert row["p_value"] == 2 / 6**3
+        assert row["note"].endswith("the exact test against random orders")
+
+
+def test_orders_that_come_up_by_chance_do_not_decide():
+    estimate = of([1.0] * 3)._replace(p_of_chance=0.06)
+    assert judge(estimate, claim(region=above(0), limits=DIFFERENCE))["verdict"] == "cannot tell"
 
 
 def test_equal_seeds_decide_what_is_by_construction():

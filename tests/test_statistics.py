@@ -10,17 +10,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from palimpsest.statistics import (
-    ERROR_OF_END,
-    chance_of_equal_orders,
     holm,
     is_constant,
-    median_interval,
     order_p_value,
     pair_order,
     rank_association,
     rounding_error,
     sample_size,
-    sign_p_value,
     student,
     student_p_value,
     with_exact_ties,
@@ -107,21 +103,6 @@ def test_holm_steps_down(p_values):
         )
         assert (corrected <= level).sum() == n_rejected
     np.testing.assert_array_equal(np.isnan(corrected), np.isnan(p_values))
-
-
-@pytest.mark.parametrize(
-    ("n_items", "n_samples", "n_averaged"), [(2, 3, 1), (3, 3, 1), (4, 2, 1), (3, 2, 2), (1, 4, 1)]
-)
-def test_the_chance_of_equal_orders_counts_all_orders(n_items, n_samples, n_averaged):
-    """By enumeration of every order of every sample."""
-    items = range(n_items)
-    one = [rank_association(items, order) for order in permutations(items)]
-    means = [np.round(np.mean(some), 9) for some in product(one, repeat=n_averaged)]
-    studies = list(product(means, repeat=n_samples))
-    # One item has no order, and no association.
-    alike = sum(len(set(np.nan_to_num(study))) == 1 for study in studies)
-    chance = chance_of_equal_orders(n_items, n_samples, n_averaged)
-    assert chance == pytest.approx(alike / len(studies))
 
 
 # Constant up to rounding
@@ -216,38 +197,6 @@ def test_ties_up_to_rounding_are_ties_of_ranks():
     assert pair_order([1e-20, 2e-20, 1.0])[0].tolist() == [0, -1, -1]
     infinite = [np.inf, np.inf, -np.inf, 1.0]
     np.testing.assert_array_equal(with_exact_ties(infinite), infinite)
-
-
-@pytest.mark.parametrize("n", [1, 4, 5, 6, 8, 9, 20])
-def test_the_median_is_beyond_an_end_as_often_as_said(n):
-    """The coverage of an interval between order statistics, from the binomial distribution."""
-    values = np.arange(1.0, n + 1)
-    median, lower, upper = median_interval(values)
-    assert median == np.median(values)
-    if n < 5:
-        assert np.isnan([lower, upper]).all()
-        return
-    k = int(lower)
-    assert stats.binom.cdf(k - 1, n, 0.5) <= ERROR_OF_END < stats.binom.cdf(k, n, 0.5)
-    assert upper == n + 1 - k
-
-
-@given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=12))
-def test_the_sign_test_rejects_outside_of_the_interval_of_the_median(values):
-    """Ends count as inside: a value that equals the bound speaks for neither side."""
-    _, lower, upper = median_interval(values)
-    for bound in (0.0, 0.3, 0.5, 1.0):
-        is_outside = bound < lower or bound > upper
-        assert is_outside == (sign_p_value(values, bound) <= 2 * ERROR_OF_END)
-
-
-def test_equal_values_have_a_median_with_an_interval_from_five_on():
-    assert median_interval([0.1 + 0.2 - 0.2] * 5, decimals=12) == (0.1, 0.1, 0.1)
-    assert np.isnan(median_interval([]).mean)
-    assert sign_p_value([0.4] * 5, 0.0) == 1 / 16
-    assert sign_p_value([0.0] * 5, 0.0) == 1
-    assert np.isnan(sign_p_value([0.4], np.nan))
-    assert np.isnan(sign_p_value([], 0.0))
 
 
 def by_counting(x, y, region):

@@ -3,6 +3,7 @@
 The planted studies are in `helpers.memorisation_worlds`.
 """
 
+from collections import Counter
 from functools import cache
 from itertools import permutations, product
 
@@ -12,7 +13,6 @@ import pytest
 
 from helpers.memorisation_verdicts import claims, found, planted, verdicts
 from helpers.memorisation_worlds import (
-    MODELS,
     SEEDS,
     WORLDS,
     approximation,
@@ -26,7 +26,7 @@ from palimpsest.memorisation.claims import claim_statistics as statistics
 from palimpsest.memorisation.claims.rows import STRONGER
 from palimpsest.memorisation.claims.target_statistics import score_increases
 from palimpsest.sections import KINDS
-from palimpsest.statistics import DECIMALS, chance_of_equal_orders, rank_association, student
+from palimpsest.statistics import DECIMALS, order_p_value, rank_association, student
 
 
 def key(claim):
@@ -109,31 +109,33 @@ def test_a_claim_can_hold_and_can_fail(claim):
     assert low - least > 0.01 or most - high > 0.01
 
 
-def test_random_orders_of_three_targets_that_are_alike_are_no_verdict():
-    """Three equal values of D come up in 8.3 % of cases; no other three values are a verdict."""
+def test_one_order_of_three_targets_in_three_seeds_is_a_verdict():
+    """Random orders are all the expected one in (1/6)³ of cases; other values that tie are none."""
+    sentence = "The more frequent a string, the earlier it is memorised by recollection."
+    one = planted("paper")[0]["disagreement"].query("model == 'm5' and seed < 3")
+    row = claims({"disagreement": one}).set_index("claim").loc[sentence]
+    assert (row["estimate"], row["verdict"]) == (1, "agrees")
+    assert row["p_value"] == pytest.approx(2 / 6**3)
+    assert row["note"].startswith("all seeds give the same value: the exact test against random")
+    two = claims({"disagreement": one.query("seed < 2")}).set_index("claim").loc[sentence]
+    assert two["verdict"] == "cannot tell"
+
+
+def test_random_orders_of_three_targets_are_hardly_ever_a_verdict():
+    """All studies of three seeds; three targets in random order."""
     (claim,) = [
         claim
         for claim in CLAIMS
         if claim.claim == "The more frequent a string, the earlier it is memorised by recollection."
     ]
-    rows = verdicts("paper").set_index("claim")["note"]
-    assert rows[claim.claim] == (
-        "if the 3 targets came in random order, the 5 seeds would give the same value in "
-        f"{100 * chance_of_equal_orders(3, 5, len(MODELS)):.2g} % of cases"
-    )
-    one = planted("paper")[0]["disagreement"].query("model == 'm5' and seed < 3")
-    note = claims({"disagreement": one}).set_index("claim")["note"][claim.claim]
-    assert note.endswith("the 3 seeds would give the same value in 8.3 % of cases")
-    values = [rank_association([3, 2, 1], -np.array(p)) for p in permutations(range(3))]
-    studies = list(product(values, repeat=3))
-    alike = [study for study in studies if len(set(study)) == 1]
-    assert len(alike) / len(studies) == pytest.approx(0.083, abs=0.0005)
-    assert 0 not in values
-    told = {
-        judge(Estimate(study, *student(study, DECIMALS), OVER_SEEDS), claim)["verdict"]
-        for study in set(studies)
-    }
-    assert told == {"cannot tell"}
+    x, orders = [3, 2, 1], list(permutations(range(3)))
+    found = Counter()
+    for study in product(orders, repeat=3):
+        values = [rank_association(x, -np.array(order)) for order in study]
+        p_value = order_p_value([x] * 3, [-np.array(order) for order in study])
+        estimate = Estimate(tuple(values), *student(values, DECIMALS), OVER_SEEDS)
+        found[judge(estimate._replace(p_of_chance=p_value), claim)["verdict"]] += 1
+    assert found == {"cannot tell": 6**3 - 2, "agrees": 1, "disagrees": 1}
 
 
 def test_studies_that_were_not_run_leave_open_rows(tmp_path):

@@ -3,9 +3,10 @@
 All claims are judged in the same way. A claim has a statistic with an interval, and a region in
 which the claim holds. The verdict is "agrees" if the whole interval lies inside the region,
 "disagrees" if the whole interval lies outside, and otherwise "cannot tell". If all seeds give the
-same value, the interval has no width. This shows a floor, a ceiling or a tie and not certainty, so
-the verdict is "cannot tell". `tests/benchmarks/bench_verdicts.py` measures how often a verdict is
-wrong.
+same value, Student's interval has no width and shows a floor, a ceiling or a tie. Then exact tests
+decide, which need no spread: the orders of strings, which random strings would hardly have in all
+seeds, and the sign test, about the median seed, with five seeds or more. Otherwise the verdict is
+"cannot tell". `tests/benchmarks/bench_verdicts.py` measures how often a verdict is wrong.
 
 A statistic is declared where it is computed, by the decorator `statistic`: what it reads, its
 words, its limits and what it rests on. A claim is one row: a question, a sentence, a statistic and
@@ -23,7 +24,14 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.estimates import SEEDS, Estimate
-from palimpsest.statistics import DECIMALS, MOST_VALUES, holm, sample_size, student_p_value
+from palimpsest.statistics import (
+    CONFIDENCE,
+    DECIMALS,
+    MOST_VALUES,
+    holm,
+    sample_size,
+    student_p_value,
+)
 from palimpsest.tables.claims import CLAIMS
 
 
@@ -302,26 +310,59 @@ def judge(estimate: Estimate, claim: Claim) -> dict:
     # If a value lies outside the region, the definitions did not force it there: then the claim was
     # really tested.
     forced = claim.by_construction and all(map(claim.region.holds, estimate.values))
-    informative = lower < upper or estimate.counts_certain
     clipped = tuple(np.clip([lower, upper], least, most))
-    verdict = verdict_on(clipped, claim.region) if informative or forced else CANNOT_TELL
-    tested = lower < upper and estimate.over == SEEDS and not forced
-    bound = nearest_bound(mean, claim) if tested else np.nan
+    test = test_of(estimate, lower, upper, claim)
+    decides = lower < upper or estimate.counts_certain or test.p_value <= DECISIVE.get(test.name, 0)
+    verdict = verdict_on(clipped, claim.region) if decides or forced else CANNOT_TELL
+    bound = np.nan if forced or test.name != STUDENT else nearest_bound(mean, claim)
     needed = sample_size(estimate.values, bound) if verdict == CANNOT_TELL else np.nan
+    note = note_on(verdict, estimate, needed, "" if forced else test.name)
     return {
         "n_seeds": len(estimate.values),
         "estimate": mean,
         "interval_over": "" if np.isnan([lower, upper]).any() else estimate.over,
         "lower": clipped[0],
         "upper": clipped[1],
-        "p_value": student_p_value(estimate.values, bound)
-        if estimate.over == SEEDS
-        else estimate.p_value,
+        "p_value": np.nan if forced else test.p_value,
         "verdict": verdict,
-        "note": "; ".join(filter(None, [note_on(verdict, estimate, needed), *estimate.remarks])),
+        "note": "; ".join(filter(None, [note, *estimate.remarks])),
         "seeds_needed": needed,
         "by_construction": forced,
     }
+
+
+FEWEST_ALIKE = 5  # seeds of which all have one value: fewer decide nothing
+
+
+class Test(NamedTuple):
+    """A test of the nearest bound of a claim's region, and its two-sided p-value."""
+
+    name: str
+    p_value: float
+
+
+STUDENT, ORDERS, SIGNS, OTHER = "student", "orders", "signs", "other"
+# The largest p-values with which seeds that are all alike decide
+DECISIVE = {ORDERS: 1 - CONFIDENCE, SIGNS: 2 / 2**FEWEST_ALIKE}
+
+
+def test_of(estimate: Estimate, lower: float, upper: float, claim: Claim) -> Test:
+    """The test of the bound that is nearest to an estimate with these ends of its interval.
+
+    Seeds that are all alike have no Student's test. If they share an order that random orders would
+    hardly have, the truth is on the estimate's side of 0: this decides about a bound that is not on
+    this side. Else the sign test speaks of the median seed: n seeds are all inside of the region,
+    or all outside, with probability 1 / 2^n at most if the median is not.
+    """
+    if estimate.over != SEEDS:
+        return Test(OTHER, estimate.p_value)
+    mean, bound, n = estimate.mean, nearest_bound(estimate.mean, claim), len(estimate.values)
+    if lower != upper:
+        return Test(STUDENT, student_p_value(estimate.values, bound))
+    bound = np.round(bound, DECIMALS)
+    if not np.isnan(estimate.p_of_chance) and (bound <= 0 < mean or mean < 0 <= bound):
+        return Test(ORDERS, estimate.p_of_chance)
+    return Test(SIGNS, 2 / 2**n if n >= FEWEST_ALIKE else np.nan)
 
 
 def verdict_on(interval: tuple[float, float], region: Region) -> str:
@@ -365,11 +406,21 @@ def n_hold(values: Mapping[str, float] | None, region: Region) -> float:
     return sum(region.holds(np.round(value, DECIMALS)) for value in dict(values).values())
 
 
-def note_on(verdict: str, estimate: Estimate, seeds_needed: float) -> str:
+# Why seeds that are all alike decide
+ALIKE = {
+    SIGNS: "all seeds give the same value: the sign test, about the median seed",
+    ORDERS: "all seeds give the same value: the exact test against random orders",
+}
+
+
+def note_on(verdict: str, estimate: Estimate, seeds_needed: float, test: str) -> str:
     """Why there is no verdict, or what would decide it; or why no width is no obstacle."""
     alike = np.round(estimate.lower, DECIMALS) == np.round(estimate.upper, DECIMALS)
+    if verdict != CANNOT_TELL and alike:
+        certain = "every case is certain, one by one"
+        return certain if estimate.counts_certain else ALIKE.get(test, "")
     if verdict != CANNOT_TELL:
-        return "every case is certain, one by one" if alike and estimate.counts_certain else ""
+        return ""
     if not estimate.values:
         return "the statistic is undefined here, or what it needs was not run"
     if np.isnan([estimate.lower, estimate.upper]).any():
@@ -379,7 +430,8 @@ def note_on(verdict: str, estimate: Estimate, seeds_needed: float) -> str:
             return "no interval: the statistic is undefined in some cases"
         return f"no interval over {estimate.over}: too few, or all give the same value"
     if alike and not estimate.counts_certain:
-        return f"all {estimate.over} give the same value: the statistic is saturated or tied"
+        needed = f"{FEWEST_ALIKE} seeds that are alike would decide"
+        return f"all {estimate.over} give the same value, and are too few: {needed}"
     if not np.isnan(seeds_needed):
         return f"about {seeds_needed:.0f} seeds would decide this in half of such studies"
     if estimate.over == SEEDS:

@@ -47,6 +47,9 @@ class Estimate(NamedTuple):
         An empty remark is not shown.
     p_value : of the nearest bound of the claim's region, if the interval is not over seeds
         NaN if there is none. Over seeds, it is that of Student's test.
+    p_of_chance : exact p-value that the orders of which the statistic is a mean are random
+        The truth is then 0. NaN if the statistic is of no orders. It decides where all seeds give
+        the same value, so that Student's test says nothing.
     counts_certain : whether the ends count cases that are certain one by one
         An example is the share of pairs of methods in a significant order. Then equal ends say that
         all cases are certain. Otherwise, equal ends say that nothing varies.
@@ -62,6 +65,7 @@ class Estimate(NamedTuple):
     coverage: float = np.nan
     remarks: tuple[str, ...] = ()
     p_value: float = np.nan
+    p_of_chance: float = np.nan
     counts_certain: bool = False
 
     def without_interval(self, why: str) -> Estimate:

@@ -15,9 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 CONFIDENCE = 0.95
-# The largest share of studies in which the median is beyond one end of its interval: five of five
-# values on one side. Student's interval has 0.025 for values of a normal distribution.
-ERROR_OF_END = 1 / 32
 DECIMALS = 12  # verdicts compare rounded values, so that rounding errors do not decide a verdict
 MOST_VALUES = 1000  # more are never proposed
 MOST_ITEMS = 7  # 5,040 orders
@@ -82,53 +79,6 @@ def student_p_value(values: ArrayLike, bound: float) -> float:
         return np.nan
     error = _spread(values) / np.sqrt(len(values))
     return float(2 * stdtr(len(values) - 1, -abs(values.mean() - bound) / error))
-
-
-def median_interval(values: ArrayLike, decimals: int | None = None) -> Interval:
-    """Median of independent values, and an interval from one of the values to another.
-
-    The median of the values' distribution is outside each end in at most `ERROR_OF_END` of studies,
-    whatever the distribution is. Five values are the fewest with an interval: it is from the
-    smallest to the largest, because all five are above the median in 1/32 of studies.
-
-    Parameters
-    ----------
-    values : float[n]
-        n < 5 has a median and no interval; n = 0 has neither.
-    decimals : int, optional
-        Round the values first.
-
-    Source: the sign test; Conover, Practical nonparametric statistics, section 3.2.
-    """
-    values = np.sort(np.asarray(values, dtype=float))
-    if decimals is not None:
-        values = np.round(values, decimals)
-    n = len(values)
-    if n == 0:
-        return NO_INTERVAL
-    n_outside = int(np.searchsorted(_chances_of_signs(n), ERROR_OF_END, side="right"))
-    if n_outside == 0:
-        return Interval(np.median(values), np.nan, np.nan)
-    return Interval(np.median(values), values[n_outside - 1], values[n - n_outside])
-
-
-def sign_p_value(values: ArrayLike, bound: float) -> float:
-    """Two-sided p-value of the sign test that independent values have the median `bound`.
-
-    A value that equals the bound speaks for neither side. NaN if there are no values, or if
-    `bound` is NaN. `values` is float[n].
-    """
-    values = np.asarray(values, dtype=float)
-    if len(values) == 0 or np.isnan(bound):
-        return np.nan
-    n_above, n_below = (values > bound).sum(), (values < bound).sum()
-    n_against = len(values) - max(n_above, n_below)
-    return float(min(1.0, 2 * _chances_of_signs(len(values))[n_against]))
-
-
-def _chances_of_signs(n: int) -> np.ndarray:
-    """The probability float[n + 1] that at most 0, 1, ..., n of n fair coins show heads."""
-    return np.cumsum([math.comb(n, k) for k in range(n + 1)]) / 2.0**n
 
 
 def sample_size(values: ArrayLike, bound: float) -> float:
@@ -297,22 +247,6 @@ def rank_association(x: ArrayLike, y: ArrayLike) -> float:
     x_order, y_order = pair_order(x), pair_order(y)
     comparable = np.count_nonzero(x_order)
     return (x_order * y_order).sum() / comparable if comparable else np.nan
-
-
-def chance_of_equal_orders(n_items: int, n_samples: int, n_averaged: int = 1) -> float:
-    """Probability that samples of random orders all have the same mean rank association.
-
-    A sample is the mean of `rank_association` over `n_averaged` random orders of the items, without
-    ties. For example, three samples of one order of three items are alike in 8.3 % of cases.
-    """
-    # The number of discordant pairs decides the association. Item i adds 0 to i - 1 of them.
-    discordant = np.ones(1)
-    for i in range(2, n_items + 1):
-        discordant = np.convolve(discordant, np.full(i, 1 / i))
-    total = np.ones(1)
-    for _ in range(n_averaged):
-        total = np.convolve(total, discordant)
-    return float((total**n_samples).sum())
 
 
 def order_p_value(

@@ -12,6 +12,7 @@ trained ones. A measure that follows the share goes with everything else that fo
 correlations are compared with those of the share itself.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
@@ -78,7 +79,6 @@ from palimpsest.number_format import percent
 from palimpsest.statistics import (
     CONFIDENCE,
     Interval,
-    chance_of_equal_orders,
     student,
     student_p_value,
 )
@@ -549,20 +549,18 @@ def knows(information: pd.DataFrame, intervention: str, column: str, memorised: 
 
 
 def if_tied(found: Estimate, information: pd.DataFrame, intervention: str) -> Estimate:
-    """The estimate, with a remark if all seeds have the same value: how often chance alone does
-    that.
+    """The estimate, with the p-value of random orders if all seeds have one value.
 
-    Few runs have few orders. More values of the share would break a tie.
+    Runs have the full order in all models of all seeds, or its reverse, by chance only in 2 of
+    (n!)^s cases, for n runs and s seeds; the models of a seed are not counted, because they share
+    their strings. Few runs have few orders: more values of the share would break another tie.
     """
     if len(found.values) < 2 or found.lower < found.upper:
         return found
     n_runs = of_intervention(information, intervention)[SHARE].nunique()
-    n_seeds, n_models = len(found.values), max(1, len(found.models or ()))
-    chance = 100 * chance_of_equal_orders(n_runs, n_seeds, n_models)
-    remark = (
-        f"random orders of {n_runs} runs would tie {n_seeds} seeds in {chance:.2g} % of cases; "
-        f"more values of {GREEK[intervention]} would break the tie"
-    )
+    if abs(found.mean) == 1:
+        return found._replace(p_of_chance=2 / math.factorial(n_runs) ** len(found.values))
+    remark = f"more values of {GREEK[intervention]} would break the tie"
     return found._replace(remarks=(remark, *found.remarks))
 
 

@@ -51,6 +51,7 @@ def over_units(
     undefined: str = MARKED,
     remark: Callable[[pd.DataFrame], str] | None = None,
     at_least: Values | None = None,
+    p_of_chance: Callable[..., float] | None = None,
 ) -> Estimate:
     """An estimate of the values of some units, with an interval over the seeds.
 
@@ -68,6 +69,7 @@ def over_units(
     at_least : a lower bound of the statistic, where the end of training makes it undefined
         If the bound is used in any case, the interval has no upper end, so the claim can only lie
         above a bound.
+    p_of_chance : function from the rows that are used to the p-value that orders are random
     """
     rows = used(table, variants)
     if rows.empty:
@@ -90,6 +92,9 @@ def over_units(
     if len(found.values) == 1 and ends:
         lower, upper = (mean_by("seed", finite(of_rows(end))).mean() for end in ends)
         found = found._replace(lower=lower, upper=upper, over="training strings")
+    if p_of_chance is not None:
+        given = those_of(p_of_chance, arguments)
+        found = found._replace(p_of_chance=p_of_chance(rows, **given))
     if remark is not None:
         remarks.append(remark(rows))
     remarks += mean_remarks({name: finite(of_rows(of)) for name, of in (context or {}).items()})
@@ -115,7 +120,7 @@ def statistic(
     reads: str, words: str | Callable[..., str], *, estimator: Callable = over_units, **declared
 ) -> Callable[[Values], Statistic]:
     """`claims.statistic` of values by unit; further settings are those of `over_units`."""
-    names = ("ends", "variants", "context", "undefined", "remark", "at_least")
+    names = ("ends", "variants", "context", "undefined", "remark", "at_least", "p_of_chance")
     settings = {name: declared.pop(name) for name in names if name in declared}
     return claims.statistic(reads, words, estimator=partial(estimator, **settings), **declared)
 

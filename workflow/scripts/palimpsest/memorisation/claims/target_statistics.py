@@ -4,9 +4,8 @@ The tables have one row per target, or per target and epoch.
 
 With few targets, rank associations have few values, and seeds often agree by chance. For example,
 if three targets start in random order, one model has D = 1, 1/3, -1/3 or -1 with probabilities 1/6,
-1/3, 1/3 and 1/6. So three seeds give the same value in 2 (1/6)³ + 2 (1/3)³ = 8.3 % of cases. An
-interval without width is therefore no verdict. The notes of the claims say how likely this is with
-the targets and the seeds of the study.
+1/3, 1/3 and 1/6. So three seeds give the same value in 2 (1/6)³ + 2 (1/3)³ = 8.3 % of cases, but
+all of them D = 1 in (1/6)³ = 0.5 %: the exact test counts all orders.
 """
 
 import numpy as np
@@ -15,8 +14,9 @@ import pandas as pd
 from palimpsest.claims import CONSTANT, DIFFERENCE, NOT_NEGATIVE, RETRAINING, SHARE
 from palimpsest.memorisation.claims.claim_statistics import UNIT, curves, per_unit, statistic
 from palimpsest.statistics import (
-    chance_of_equal_orders,
+    MOST_ITEMS,
     off_diagonal_mean,
+    order_p_value,
     pair_order,
     rank_association,
 )
@@ -37,14 +37,26 @@ def evidence_of(measure: str) -> str:
     return CONSTANT if measure.startswith("recollection") else RETRAINING
 
 
-def equal_by_chance(exact: pd.DataFrame) -> str:
-    """The probability of equal rank associations in all seeds if targets come in random order."""
-    n_targets, n_seeds, n_models = (exact[key].nunique() for key in ("role", "seed", "model"))
-    chance = chance_of_equal_orders(n_targets, n_seeds, n_models)
-    return (
-        f"if the {n_targets} targets came in random order, the {n_seeds} seeds would give the same "
-        f"value in {100 * chance:.2g} % of cases"
-    )
+def p_of_random_starts(exact: pd.DataFrame, measure: str) -> float:
+    """Exact p-value that the targets start in random order, whatever their probability."""
+    return _p_of_random_order(at_the_end(exact, measure).assign(start=lambda rows: -rows["start"]))
+
+
+def p_of_random_thresholds(exact: pd.DataFrame) -> float:
+    return _p_of_random_order(at_the_end(exact, "contextual"), "threshold")
+
+
+def _p_of_random_order(rows: pd.DataFrame, column: str = "start") -> float:
+    """The p-value of `order_p_value`; NaN for more targets than have countable orders.
+
+    The models of a seed have the same targets, which are permuted for all of them together.
+    """
+    if rows["role"].nunique() > MOST_ITEMS:
+        return np.nan
+    seeds = [of_seed for _, of_seed in rows.groupby("seed")]
+    probabilities = [of_seed.groupby("role")["log_prob"].first() for of_seed in seeds]
+    values = [of_seed.pivot(index=UNIT, columns="role", values=column) for of_seed in seeds]
+    return order_p_value(probabilities, [table.dropna().to_numpy() for table in values])
 
 
 @statistic(
@@ -52,7 +64,7 @@ def equal_by_chance(exact: pd.DataFrame) -> str:
     lambda measure, remark="": EARLY_START + BY_ACCURACY.get(measure, measure) + remark,
     limits=DIFFERENCE,
     evidence=evidence_of,
-    remark=equal_by_chance,
+    p_of_chance=p_of_random_starts,
 )
 def frequent_earlier(exact: pd.DataFrame, measure: str) -> pd.Series:
     """Rank association of occurrence frequency with early start; targets without start are last.
@@ -69,7 +81,7 @@ def frequent_earlier(exact: pd.DataFrame, measure: str) -> pd.Series:
     "rank association (Somers' D) of occurrence frequency with optimal contextual loss",
     limits=DIFFERENCE,
     evidence=RETRAINING,
-    remark=equal_by_chance,
+    p_of_chance=p_of_random_thresholds,
 )
 def frequent_threshold(exact: pd.DataFrame) -> pd.Series:
     """Rank association of occurrence frequency with the optimal contextual loss."""
