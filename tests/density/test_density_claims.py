@@ -231,10 +231,10 @@ def test_all_seeds_at_one_are_certain():
         row = one(judged, "One exact copy", name)
         assert (row["verdict"], row["lower"], row["upper"]) == (AGREES, 1, 1)
         assert row["note"].startswith("every case is certain, one by one")
-        # The same share of pairs in all seeds is a tie, and says nothing.
+        # The same share of pairs in all five seeds speaks for the median seed.
         row = one(judged, "Paraphrases alone raise", name)
-        assert row["verdict"] == CANNOT_TELL
-        assert "all seeds give the same value" in row["note"]
+        assert row["verdict"] == DISAGREES
+        assert row["note"].startswith("all seeds give the same value: the sign test")
 
 
 def test_one_pair_in_the_wrong_order_is_not_certain():

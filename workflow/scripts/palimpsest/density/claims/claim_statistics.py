@@ -154,10 +154,12 @@ def of_kernel(separation: pd.DataFrame, embedding: str) -> pd.DataFrame:
 def narrow_minus_wide(separation: pd.DataFrame, embedding: str) -> Estimate:
     """Area under the curve of the narrowest bandwidth minus that of the widest.
 
-    Mean over all conditions in which something is leaked.
+    Mean over all conditions in which something is leaked. Undefined for one bandwidth.
     """
     rows = of_kernel(separation, embedding)
     rows = rows[(rows["n_copies"] > 0) | (rows["paraphrases"] > 0)]
+    if rows["bandwidth_or_k"].nunique() < 2:
+        return Estimate()
     by_setting = rows.groupby(["bandwidth_or_k", "seed"])[["auc", "placebo"]].mean()
     narrow, wide = (
         by_setting.loc[rows["bandwidth_or_k"].min()],
