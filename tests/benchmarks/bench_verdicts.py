@@ -2,10 +2,10 @@
 
 Run as a script: `python tests/benchmarks/bench_verdicts.py`. Every study has one model, and three
 or five seeds. In the first rows, the true value of a statistic lies exactly on the bound of its
-claim, so both verdicts are wrong. The peer of these rows is the same interval without the rule that
-equal seeds decide nothing. In the last rows, the claim holds by effects of the sizes that the
-default experiment has, in standard deviations between seeds. Their peer is the power that the
-noncentral t distribution predicts.
+claim, so both verdicts are wrong. The peer of these rows is the same interval without the rule for
+seeds that are all alike: an interval without width is then one like any other. In the last rows,
+the claim holds by effects of the sizes that the default experiment has, in standard deviations
+between seeds. Their peer is the power that the noncentral t distribution predicts.
 """
 
 import math
@@ -26,7 +26,12 @@ from palimpsest import claims  # noqa: E402
 from palimpsest.estimates import SEEDS as OVER_SEEDS  # noqa: E402
 from palimpsest.estimates import Estimate  # noqa: E402
 from palimpsest.memorisation.claims.claim_statistics import over_units  # noqa: E402
-from palimpsest.statistics import DECIMALS, rank_association, student  # noqa: E402
+from palimpsest.statistics import (  # noqa: E402
+    DECIMALS,
+    order_p_value,
+    rank_association,
+    student,
+)
 
 N_STUDIES, TINY = 1000, 10
 N_FROM_TABLES = 50
@@ -60,6 +65,16 @@ def association(chance: np.random.Generator, shape: tuple[int, int]) -> np.ndarr
     return np.apply_along_axis(lambda each: rank_association([3, 2, 1], -each), -1, starts)
 
 
+def uneven_share(chance: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """The same, with probabilities that differ between seeds: two strings have correlation 0.1."""
+    return chance.binomial(64, chance.beta(8.1, 0.9, shape)) / 64
+
+
+def floor_or_ceiling(chance: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """All strings of a seed or none, with equal probability: the most that seeds can differ."""
+    return chance.integers(0, 2, shape).astype(float)
+
+
 def mildly_skewed(chance: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
     """Gamma distribution with mean 4 and skewness 1."""
     return chance.gamma(4, size=shape)
@@ -76,6 +91,8 @@ ON_THE_BOUND = [
     ("normal", normal, 0.0, claims.ANY_NUMBER),
     ("uniform in [0, 1]", uniform, 0.5, claims.SHARE),
     ("share of 64 strings", share, 0.9, claims.SHARE),
+    ("share of 64 strings, seeds differ", uneven_share, 0.9, claims.SHARE),
+    ("floor or ceiling", floor_or_ceiling, 0.5, claims.SHARE),
     ("D of 3 random targets", association, 0.0, claims.DIFFERENCE),
     ("skewness 1", mildly_skewed, 4.0, claims.NOT_NEGATIVE),
     ("skewness 2", skewed, 1.0, claims.NOT_NEGATIVE),
@@ -128,6 +145,25 @@ def on_the_bound(n_studies: int) -> Iterator[Row]:
                 yield at_most(work, ours, other, "%", TARGET, ratio)
 
 
+def random_orders(n_studies: int) -> Iterator[Row]:
+    """How often random orders of targets have a verdict, with the exact test of orders."""
+    chance, claim = np.random.default_rng(2), claim_on(0.0, claims.DIFFERENCE)
+    for n_targets, n_seeds in ((3, 3), (3, 5), (4, 5)):
+        x = [range(n_targets)] * n_seeds
+        found, peer = [], []
+        for _ in range(n_studies):
+            starts = chance.random((n_seeds, n_targets))
+            values = [rank_association(x[0], own) for own in starts]
+            estimate = Estimate(tuple(values), *student(values, DECIMALS), OVER_SEEDS)
+            estimate = estimate._replace(p_of_chance=order_p_value(x, starts))
+            found.append(claims.judge(estimate, claim)["verdict"])
+            peer.append(claims.verdict_on((estimate.lower, estimate.upper), claim.region))
+        for verdict in (claims.AGREES, claims.DISAGREES):
+            ours, other = (100 * np.mean(np.array(of) == verdict) for of in (found, peer))
+            work = f"wrong '{verdict}', orders of {n_targets} random targets, {n_seeds} seeds"
+            yield at_most(work, ours, other, "%", TARGET, other / ours if ours else math.inf)
+
+
 def power(n_studies: int) -> Iterator[Row]:
     """How often a claim that holds is found to hold."""
     chance, claim = np.random.default_rng(1), claim_on(0.0)
@@ -145,6 +181,7 @@ def rows(tiny: bool) -> Iterator[Row]:
     """All rows of this benchmark."""
     n_studies = TINY if tiny else N_STUDIES
     yield from on_the_bound(n_studies)
+    yield from random_orders(n_studies)
     yield from power(n_studies)
 
 

@@ -24,9 +24,10 @@ estimate float?: mean of the statistic over the seeds
 interval_over str: what varies in the interval: seeds, strings or models; empty: no interval
 lower float?: lower end of the 95 % interval, clipped to the range of the statistic
 upper float?: upper end of the interval, clipped in the same way
-p_value float?: two-sided p-value of Student's t test that the statistic lies on the nearest bound
-    of the region, not corrected; below 0.05 if the verdict is agrees or disagrees; null if the
-    interval is not over seeds or has no width, and for rows by construction
+p_value float?: two-sided p-value of the test that the statistic lies on the nearest bound of the
+    region, not corrected; Student's t test, below 0.05 if the verdict is agrees or disagrees; if
+    all seeds are alike, the exact test that the note names: of orders, or of signs, which is
+    0.0625 for five seeds; null if no test is known, and for rows by construction
 p_holm float?: p_value corrected for testing all rows of this table that have one (Holm)
 verdict str: agrees, disagrees or cannot tell
 note str: why the verdict is cannot tell, or what would decide it; runs that may still be learning;
