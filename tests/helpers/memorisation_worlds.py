@@ -300,6 +300,29 @@ def deduplication(world):
     return stack(rows)
 
 
+def thresholds(world):
+    """Three thresholds; in the wrong worlds they count alike, and losses cross more than once."""
+    step = 0.4 if world == "paper" else 0.05
+
+    def rows(run, chance):
+        for place, threshold in enumerate((0.1, 0.2, 0.4)):
+            for_good = share(0.1 + step * place, chance, 0.02)
+            for rule in ("after_last_miss", "first_crossing"):
+                more = 0 if rule == "after_last_miss" or world == "paper" else 0.3
+                yield {
+                    **run,
+                    "language": "L",
+                    "loss_threshold": threshold,
+                    "start_rule": rule,
+                    "epoch": 3,
+                    "optimal_epoch": 3,
+                    "share_memorised": for_good + more + 0.01 * more * chance.random(),
+                    "share_memorised_unseen": 0.01,
+                }
+
+    return stack(rows)
+
+
 # Training sets and models of several sizes.
 
 
@@ -490,6 +513,7 @@ def adapters(world):
 STUDIES = {
     "disagreement": disagreement,
     "tradeoff": tradeoff,
+    "thresholds": thresholds,
     "frequency": frequency,
     "deduplication": deduplication,
     "training_size": training_size,

@@ -40,6 +40,7 @@ from palimpsest.memorisation.claims import approximation_statistics as approxima
 from palimpsest.memorisation.claims import learning_statistics as learning
 from palimpsest.memorisation.claims import retraining_statistics as retraining
 from palimpsest.memorisation.claims import target_statistics as targets
+from palimpsest.memorisation.claims import threshold_statistics as thresholds
 from palimpsest.memorisation.claims import training_set_statistics as training_sets
 from palimpsest.memorisation.claims.training_set_statistics import UNIT_OF_DELAY
 from palimpsest.memorisation.margins import (
@@ -196,6 +197,20 @@ CLAIMS = [
         "RQ2",
         "Different measures agree on the memorisation score.",
         targets.scores_differ,
+        at_most(NEARLY_EQUAL),
+    ),
+    Claim(
+        "RQ3",
+        "The arbitrarily chosen threshold decides how many strings recollection calls memorised at "
+        "optimal learning.",
+        thresholds.range_over_thresholds,
+        at_least(USUALLY),
+    ),
+    Claim(
+        "RQ3",
+        "It does not matter whether recollection starts when a loss first crosses the threshold, "
+        "or after the last epoch above it.",
+        thresholds.rules_differ,
         at_most(NEARLY_EQUAL),
     ),
     Claim(
