@@ -38,7 +38,7 @@ def thresholds(study: pd.DataFrame) -> plt.Figure:
     steps = sorted(study["loss_threshold"].unique(), reverse=True)
     colour = style.MEASURES["recollection"].colour
     looks = {
-        threshold: style.tinted(colour, 0.75 - 0.75 * place / max(1, len(steps) - 1))
+        threshold: style.tinted(colour, 0.3 + 0.7 * place / max(1, len(steps) - 1))
         for place, threshold in enumerate(steps)
     }
     for axes, (rule, words) in zip(panels, RULES.items(), strict=True):
