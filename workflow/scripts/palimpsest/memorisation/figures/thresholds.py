@@ -52,7 +52,7 @@ def thresholds(study: pd.DataFrame) -> plt.Figure:
         elements.share_axis(axes)
         axes.set_title(words, weight="bold")
         axes.set_xlabel("epoch")
-    panels[0].set_ylabel("share of training strings (0 to 1)")
+    panels[0].set_ylabel("share memorised (0 to 1)")
     handles = [
         *(elements.line_handle(f"{threshold:g} nats", look) for threshold, look in looks.items()),
         elements.line_handle("optimal learning (lowest test loss)", **style.EPOCH_LINE),

@@ -94,9 +94,10 @@ class Thresholds(Study):
     text = (
         "Recollection calls a string memorised if its loss is below a threshold that somebody "
         "chose. The paper calls this choice arbitrary. Here, the same trainings are counted with "
-        "several thresholds. A string can also fall below a threshold and rise again: it is "
-        "counted from the first epoch below the threshold, as in the paper's text, or from the "
-        "epoch after the last one above, as everywhere else in this report."
+        "several thresholds. A loss can also fall below a threshold and rise again. By the first "
+        "crossing, as in the paper's text, the string counts in each epoch in which its loss is "
+        "below. After the last miss, as everywhere else in this report, it counts from the epoch "
+        "on after which its loss stays below."
     )
     keys: ClassVar = {
         "size": SIZE_KEY,
