@@ -69,8 +69,8 @@ from palimpsest.models import read_models
 from palimpsest.models.limits import Limits
 from palimpsest.pretrained.catalogue import SMOLLM2
 from palimpsest.pretrained.conversion import convert
-from palimpsest.pretrained.copying import copy
 from palimpsest.pretrained.embedders import MINILM
+from palimpsest.pretrained.making import copy
 from palimpsest.pretrained.packages import find, find_folder
 from palimpsest.training.attempts import Attempts
 

@@ -15,7 +15,7 @@ from palimpsest.requests import TRACE, WEIGHTS
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.methods import Method
 from palimpsest.unlearning.run.jobs import UnlearningJobs, UnlearningRun, jobs_of, models_by_method
-from palimpsest.unlearning.run.method_models import Part
+from palimpsest.unlearning.run.method_models import MethodModels
 from palimpsest.unlearning.run.setups import SETUPS
 from palimpsest.unlearning.section import SECTION
 
@@ -304,14 +304,22 @@ def test_the_models_of_a_job_survive_the_command_line():
         models_by_method(asked.methods, json.loads(text))
         == of_methods(asked, (0, 1))
         == {
-            "none": Part(origins=[0], draws=[0], variant="original", starts=[0]),
-            "scrub": Part(origins=[0, 0], draws=[0, 1], variant="original", starts=[0, 0]),
-            "npo": Part(origins=[0, 0], draws=[0, 1], variant="original", starts=[0, 0]),
-            "retrain": Part(origins=[0, 1], draws=[0, 0], variant="retain", starts=[2, 3]),
+            "none": MethodModels(
+                origins=[0], unlearning_replicates=[0], variant="original", starts=[0]
+            ),
+            "scrub": MethodModels(
+                origins=[0, 0], unlearning_replicates=[0, 1], variant="original", starts=[0, 0]
+            ),
+            "npo": MethodModels(
+                origins=[0, 0], unlearning_replicates=[0, 1], variant="original", starts=[0, 0]
+            ),
+            "retrain": MethodModels(
+                origins=[0, 1], unlearning_replicates=[0, 0], variant="retain", starts=[2, 3]
+            ),
         }
     )
     last = of_methods(asked, (2, 3))
-    assert last["scrub"].draws == [2, 3]
+    assert last["scrub"].unlearning_replicates == [2, 3]
     assert last["none"].starts == last["retrain"].starts == []
 
 
