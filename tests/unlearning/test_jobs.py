@@ -374,18 +374,18 @@ def test_what_is_asked_for_is_trained_in_its_own_way_and_kept_whole():
 def test_innocent_models_are_asked_for_with_a_recipe_of_their_own():
     """As many as the reference has, with numbers of their own: their dataset is that of retain."""
     one, asked = unlearning_run(), jobs(innocent_recipe="small")
-    (runs,) = asked.nuisance_control(one)
+    (runs,) = asked.innocent_replicates(one)
     assert runs in list(asked.requests())
     assert (runs.recipe, runs.variant) == ("small", "retain")
     retained = [number for of in asked.replicates(one, "retain") for number in of.replicates]
     assert [*retained, *runs.replicates] == list(range(12))
-    assert len(asked.nuisance_control_trained(one, paths.REPLICATES_TRACE)) == 1
+    assert len(asked.innocent_trained(one, paths.REPLICATES_TRACE)) == 1
 
 
 def test_without_innocent_models_nothing_more_is_trained():
     asked = jobs(innocent_recipe=None)
     assert list(asked.requests()) == list(usual().requests())
-    assert asked.nuisance_control_trained(unlearning_run(), paths.REPLICATES_TRACE) == []
+    assert asked.innocent_trained(unlearning_run(), paths.REPLICATES_TRACE) == []
 
 
 @settings(UNHURRIED, max_examples=15)
