@@ -142,7 +142,7 @@ def test_a_placebo_is_memorised_by_one_original_model_in_twenty(tmp_path):
 
 
 def answerable_in(optimal, loss, threshold=0.5):
-    """Whether each measure is answerable for some strings, with losses [epochs, strings] of one model."""
+    """Whether each measure is answerable for strings with losses [epochs, strings] of one model."""
     strings = pd.DataFrame({"optimal_loss": np.array(optimal, dtype=float)})
     found = measures(strings, np.array(loss, dtype=float)[None], threshold, 0.95)
     return {one.measure: one.answerable.tolist() for one in found}
