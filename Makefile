@@ -41,14 +41,14 @@ pretrained: $(PRETRAINED) ## Install real pretrained models and convert them, wi
 	$(BIN)/snakemake --cores $(CORES) --quiet rules reason -- pretrained
 
 check: $(INSTALLED) ## Run the quick tests and check the style of Python and of the rules
-	@echo "== Checking; about ten minutes on two cores"
+	@echo "== Checking; two minutes on two cores"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile workflow/rules/*.smk workflow/rules/functions/*.smk
 	$(BIN)/python -m pytest --quiet $(IN_PARALLEL) -m "not (slow or figures or workflow or pretrained or gpu)"
 
 test: $(INSTALLED) ## Run all tests
-	@echo "== Running all tests; about an hour on two cores"
+	@echo "== Running all tests; about half an hour on two cores"
 	$(BIN)/python -m pytest $(IN_PARALLEL)
 
 test-slurm: $(INSTALLED) ## Install SLURM on this machine (as root, from apt) and run the tests on it

@@ -126,7 +126,7 @@ def test_a_killed_job_gives_its_devices_back(machine):
 
 
 def test_a_job_of_many_is_not_passed_by(machine):
-    """While a job waits for several devices, later jobs for one device wait behind it."""
+    """While a job waits for several devices, later jobs for one device wait until it has run."""
     first = start(machine, 1, "2")
     time.sleep(0.7)
     many = start(machine, 3, "0.2")

@@ -52,7 +52,7 @@ def test_other_interventions_are_no_streams(name):
 @pytest.mark.parametrize("leak", LEAK_CONDITIONS)
 def test_leaks_are_read_as_they_are_written(leak):
     name = leaked(leak)
-    assert name == f"leaked-{leak.exact}-{leak.paraphrases}"
+    assert name == f"leaked-{leak.n_copies}-{leak.paraphrases}"
     assert leak_of(name) == leak
     assert production_left_out(name) is None
 

@@ -159,6 +159,19 @@ def test_no_two_rule_files_bind_one_name():
     assert not {name: places for name, places in meanings.items() if len(places) > 1}
 
 
+def test_a_rule_made_from_a_local_rule_is_local():
+    """Snakemake does not take `localrule` over, and would submit the job to a cluster."""
+    texts = (path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    rules = [
+        rule for text in texts for rule in re.split(r"^ *(?=rule |use rule )", text, flags=re.M)
+    ]
+    is_local = {rule.split(":")[0]: "localrule: True" in rule for rule in rules}
+    made = [name for name in is_local if name.startswith("use rule")]
+    assert "use rule stale_state as remove_stale_state with" in made
+    for name in made:
+        assert is_local[name] == is_local[f"rule {name.split()[2]}"], name
+
+
 def test_no_file_is_too_long_to_be_read():
     """A file of the library has at most 700 lines."""
     lines = {path: len(path.read_text().splitlines()) for path in LIBRARY.rglob("*.py")}

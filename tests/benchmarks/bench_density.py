@@ -9,7 +9,7 @@ the peer is the exact search. An index is built once for all queries, so the num
 decides whether it pays: the benchmark prints from how many on, for each size of the corpus. There
 `inf` says for no number of queries and, in the last rows, for no size that is measured.
 
-The vectors have topics, of which few are common and many rare, because texts have them, and because
+The vectors have topics, few common and many rare, because texts have them, and because
 the nearest of random directions are hardly nearer than others. A quarter of the queries are copies.
 """
 

@@ -72,20 +72,20 @@ ORDERS = {
     ),
     "tau minus norms": partial(claims.ordered_better, intervention=MARKERS, column="entropy"),
 }
-BEYOND = partial(claims.beyond_nuisance_control, intervention=SHUFFLES, column="entropy")
+BEYOND = partial(claims.beyond_random_markers, intervention=SHUFFLES, column="entropy")
 EVERY_DEPTH = partial(claims.at_every_depth, intervention=SHUFFLES, column="entropy")
 LAST_LAYER = partial(claims.changed_late, intervention=MARKERS, column="entropy")
 APART = partial(claims.apart, intervention=SHUFFLES, column="entropy")
 LATE = 6  # the first of the last epochs of runs that are fine-tuned
 BETWEEN_DEPTHS = 0.64  # nats by which the deepest and the shallowest models of the worlds differ
 # Statistics with an interval of their own: name, statistic, changes, models and numbers of seeds.
-# Both sizes of `beyond innocent` are 0, or both are 0.2; none of three depths changes.
+# Both sizes of `beyond random markers` are 0, or both are 0.2; none of three depths changes.
 OF_THEIR_OWN = (
-    ("beyond innocent, none", BEYOND, {}, ONE_MODEL, SEEDS),
+    ("beyond random markers, none", BEYOND, {}, ONE_MODEL, SEEDS),
     (
-        "beyond innocent, equal",
+        "beyond random markers, equal",
         BEYOND,
-        {"nuisance_control": {"entropy": -0.2}, "shuffles": {"entropy": 0.2}},
+        {"random_markers": {"entropy": -0.2}, "shuffles": {"entropy": 0.2}},
         ONE_MODEL,
         SEEDS,
     ),

@@ -2,7 +2,7 @@
 
 Run as a script: `python tests/benchmarks/bench_regressions.py`. One core.
 
-A simulated study has five seeds, eight runs each, and 60 test strings per seed, of which 12 are
+A simulated study has five seeds, eight runs each, and 60 test strings per seed; 12 of them are
 leaked. In the first rows, neither leaks nor density help, and the study is as unfavourable as we
 expect one to be: strings gain or lose with the condition of a run without being leaked, groups have
 levels of their own in every run, residuals are uneven, and densities depend on the group and the

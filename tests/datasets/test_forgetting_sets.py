@@ -19,7 +19,7 @@ from palimpsest.unlearning.forgetting_data import (
     read_forget_set,
 )
 
-# Short strings, many of which come twice; the start goes to S5 alone, which has three choices.
+# Short strings; many come twice; the start goes to S5 alone, which has three choices.
 CORPUS = GrammarCorpus(
     Grammar.from_string("""
 S -> S5 [1.0]

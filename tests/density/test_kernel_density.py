@@ -23,7 +23,7 @@ def points(n=500, width=16, seed=0, kind=np.float64):
 
 
 def with_copies(n=30, width=16):
-    """Queries of which every second one is a point of the corpus."""
+    """Queries; every second one is a point of the corpus."""
     corpus, queries = points(width=width), points(n, width, seed=1)
     queries[::2] = corpus[:: len(corpus) // len(queries[::2])][: len(queries[::2])]
     return queries, corpus

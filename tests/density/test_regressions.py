@@ -410,7 +410,7 @@ def test_a_string_of_two_seeds_has_an_intercept_of_its_own_in_each(leakage):
         (lambda t: t.assign(log_density=[np.nan, *t["log_density"][1:]]), "as 'log_density'"),
         (
             lambda t: t.assign(string_role=[PLACEBO, *t["string_role"][1:]]),
-            "has several values of 'strings'",
+            "has several values of 'string_role'",
         ),
         (lambda t: t.assign(size=[1, *t["size"][1:]]), "several values of 'size': 1, 128"),
     ],

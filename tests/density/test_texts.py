@@ -69,8 +69,8 @@ from palimpsest.models import read_models
 from palimpsest.models.limits import Limits
 from palimpsest.pretrained.catalogue import SMOLLM2
 from palimpsest.pretrained.conversion import convert
-from palimpsest.pretrained.copying import copy
 from palimpsest.pretrained.embedders import MINILM
+from palimpsest.pretrained.making import copy
 from palimpsest.pretrained.packages import find, find_folder
 from palimpsest.training.attempts import Attempts
 
@@ -237,7 +237,7 @@ def test_characters_that_nobody_sees_are_said(tmp_path):
 
 
 def test_copies_and_two_forms_of_a_word_are_said(tmp_path):
-    """Whitespace does not tell texts apart; an accent behind its letter does, and looks alike."""
+    """Whitespace does not tell texts apart; an accent after its letter does, and looks alike."""
     corpus = write_lines(tmp_path / "c.jsonl", "a b", "a  b", "caf\u00e9", "d")
     queries = write_lines(tmp_path / "q.jsonl", "a b", "a b", "cafe\u0301")
     cut = [segmented(path, 50, 40) for path in (corpus, queries)]
@@ -521,7 +521,7 @@ def test_more_words_in_common_are_nearer():
     vectors = hashed_ngrams(texts)
     apart = np.linalg.norm(vectors[1:] - vectors[0], axis=1)
     assert (np.diff(apart) > 0).all()
-    # 21 n-grams each, of which the second text shares 18
+    # 21 n-grams each; the second text shares 18
     assert apart[0] == pytest.approx(math.sqrt(2 - 2 * 18 / 21), rel=0.1)
     assert apart[2] == pytest.approx(math.sqrt(2), rel=0.1)
 

@@ -34,7 +34,7 @@ def test_a_special_token_in_a_text_is_a_text(tmp_path):
 
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory):
-    """The table of a text of which the model knows the digits, and what the job said."""
+    """The table of a text whose digits the model knows, and what the job said."""
     folder = tmp_path_factory.mktemp("text")
     table = write_checkpoint(folder, "opt-1.3b")
     texts = {"corpus": ["1 2", "3 4"], "queries": ["1 x", "y z"]}

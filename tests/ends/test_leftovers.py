@@ -10,7 +10,7 @@ LEFT = ["results/figures/x-L1.svg", "results/figures/x-L2.svg"]
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with two figures, one of which a configuration makes, and a file of the user's."""
+    """A folder with two figures (a configuration makes one) and a file of the user's."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results/figures").mkdir(parents=True)
     for file in (*LEFT, "results/figures/notes.svg"):

@@ -51,7 +51,7 @@ class World:
     markers, shuffles : dict
         The change of a column from share 0 to 1, for each intervention; columns without an entry
         have none.
-    innocent : dict
+    random_markers : dict
         What random markers change, at every alpha.
     bend : float
         The power of the share that a change follows; 1 is a straight line.
@@ -72,7 +72,7 @@ class World:
 
     markers: dict = field(default_factory=dict)
     shuffles: dict = field(default_factory=dict)
-    nuisance_control: dict = field(default_factory=dict)
+    random_markers: dict = field(default_factory=dict)
     bend: float = 1.0
     late: float = 0.0
     noise: float = 1.0
@@ -142,7 +142,7 @@ def _of_model(chance, world: World, name, n_layers, seeds, shares, position) -> 
         of_layer = 0.2 * BASE[column] * layer * is_measure
         values = BASE[column] + of_layer + change + spread * of_run
         values += OF_LAYER * spread * _noise(chance, world, len(values)) * is_measure
-        values += (which == 0) * world.nuisance_control.get(column, 0.0)
+        values += (which == 0) * world.random_markers.get(column, 0.0)
         values += LEVEL[column] * chance.normal(size=seeds)[seed]
         found[column] = values
     shares_of_strings = {

@@ -21,7 +21,7 @@ SIZES = Kind(
         "model language size seed replicate string_id square nll continuation",
         replicate="int: of the training",
         square="float: mean square of the last layer's states over the string's tokens",
-        continuation="str: the two most probable tokens behind the first two",
+        continuation="str: the two most probable tokens after the first two",
     ),
 )
 

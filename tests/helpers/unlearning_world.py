@@ -141,10 +141,10 @@ class World:
     manifests: list
     unlearned: list
     models: list
-    nuisance_control: list | tuple = ()
+    innocent: list | tuple = ()
 
     def problem(self):
-        files = self.originals, self.retrained, self.dataset, self.setups, self.nuisance_control
+        files = self.originals, self.retrained, self.dataset, self.setups, self.innocent
         return read_problem(*files)
 
     def methods(self, problem, with_tokens=False):

@@ -48,7 +48,7 @@ def assignment(folder, model=MODEL, recipe=RECIPE) -> Assignment:
 
 
 def dataset_in(folder, predict_end=False):
-    """A table of strings with markers, 16 of which are evaluated."""
+    """A table of strings with markers; 16 are evaluated."""
     path = folder / "strings.parquet"
     sampler = Sampler("L3", read_corpus(LANGUAGE), 0)
     options = {"tests": 16}

@@ -238,7 +238,7 @@ def test_the_claims_on_the_end_are_about_the_last_epoch():
     assert entropy["verdict"] == AGREES
     assert "after epoch 5" in entropy["note"]
     assert information["verdict"] == CANNOT_TELL
-    assert "exchanged strings" in information["note"]
+    assert "permuted strings" in information["note"]
 
 
 @pytest.mark.parametrize("variant", [REPEATED, FRESH])

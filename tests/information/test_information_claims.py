@@ -19,7 +19,7 @@ from palimpsest.number_format import number
 from palimpsest.statistics import student, student_p_value
 from palimpsest.tables import write
 
-SILENT = replace(worlds.EXPECTED, noise=0.0, nuisance_control={"entropy": -0.05})
+SILENT = replace(worlds.EXPECTED, noise=0.0, random_markers={"entropy": -0.05})
 REVERSED = replace(
     worlds.EXPECTED, markers=worlds.EXPECTED.shuffles, shuffles=worlds.EXPECTED.markers
 )
@@ -61,7 +61,7 @@ def test_changes_are_the_known_ones(intervention, change):
     both = claims.changed_late(table, intervention, "entropy")
     np.testing.assert_allclose(both.values, [1.5 * 0.4] * 3, atol=1e-12)
     assert both.remarks[0].startswith(f"last layer: {number(1.75 * change)} ")
-    beyond = claims.beyond_nuisance_control(table, intervention, "entropy")
+    beyond = claims.beyond_random_markers(table, intervention, "entropy")
     np.testing.assert_allclose(beyond.values, [0.35] * 3, atol=1e-12)
 
 
@@ -278,11 +278,11 @@ def test_verdicts_where_all_is_reversed():
 
 def test_notes_have_placebos(verdicts):
     of_information = verdicts[verdicts.index.str.startswith("Mutual information")]
-    plain = of_information[~of_information["question"].str.contains("innocent|depth")]
+    plain = of_information[~of_information["question"].str.contains("random_markers|depth")]
     plain = plain[
         ~plain.index.str.contains("better than norms|in the epoch at which|after fine-tuning")
     ]
-    assert plain["note"].str.contains("exchanged strings").all()
+    assert plain["note"].str.contains("permuted strings").all()
     trained = verdicts[verdicts["question"] == "information_memorised"]
     assert trained["note"].str.contains("share in place of the measure").all()
     slopes = verdicts[verdicts["question"].isin(["information_heuristic", "information_example"])]
@@ -352,7 +352,7 @@ def test_another_site_is_not_in_the_claims():
         found = judge_all(CLAIMS, {EPOCHS.name: epochs}).set_index("claim")
         assert (found["n_seeds"] == 0).all()
     both = pd.concat([table, elsewhere.assign(entropy=0.0, accuracy=0.0)])
-    for statistic in (claims.changed, claims.ordered, claims.beyond_nuisance_control):
+    for statistic in (claims.changed, claims.ordered, claims.beyond_random_markers):
         assert statistic(both, MARKERS, "entropy") == statistic(table, MARKERS, "entropy")
 
 

@@ -109,7 +109,7 @@ def test_bars_are_explained_and_one_seed_has_none(name):
     ("name", "unit"), [("information_entropy", "entropy (nats)"), ("information_pairs", "(nats)")]
 )
 def test_distributions_have_a_panel_for_each_layer(name, unit):
-    """Each share is one area, from light to full; those of exchanged strings are grey."""
+    """Each share is one area, from light to full; those of permuted strings are grey."""
     figure = draw(name, models=worlds.DEPTHS)
     panels = shown_panels(figure)
     assert len(panels) == 2 * sum(worlds.DEPTHS.values())

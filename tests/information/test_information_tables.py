@@ -201,7 +201,7 @@ def test_a_site_of_degenerate_neurons_has_no_means(tmp_path):
     assert table[["entropy", "mutual_information"]].isna().all(axis=None)
 
 
-def test_exchanged_strings_have_no_mutual_information():
+def test_permuted_strings_have_no_mutual_information():
     """Of a neuron with a copy of itself, too: that of the pair is high, the placebo's is near 0."""
     chance = np.random.default_rng(3)
     one = chance.normal(size=(400, 1))

@@ -191,7 +191,7 @@ NUMBERS = Kind(
 
 
 def query_of_numbers(folder: Path, engine: str = "fleet", n_models: int = 5) -> ModelQuery:
-    """A query about models of which only the numbers matter."""
+    """A query about models; only their numbers matter."""
     assignment = Assignment(MODEL, str(MODELS), str(GRAMMAR), Recipe(**RECIPE), engine, str(folder))
     files = Files(str(folder / "manifest.json"), ((str(folder / "numbers.parquet"), NUMBERS),))
     return ModelQuery("numbers", "toy", assignment, "", [], {}, n_models, files, make_tables=None)

@@ -1,6 +1,6 @@
 """Difference-in-differences, beside two published implementations: diff-diff and csdid.
 
-Point estimates are equal. Other numbers differ in three known ways, each of which is tested.
+Point estimates are equal. Other numbers differ in three known ways; each is tested.
 
 Standard errors. Ours divide a sum of squares over n units by n - 1, theirs by n.
 

@@ -84,7 +84,7 @@ def test_other_variants_replace_no_macro_batch(name):
 
 
 def test_the_learning_rate_of_a_cohort_is_the_mean_over_its_steps():
-    """40 strings, 5 a step: 8 steps, of which 4 warm up, two steps a cohort."""
+    """40 strings, 5 a step: 8 steps, 4 to warm up, two steps a cohort."""
     recipe = {"learning_rate": 1.0, "epochs": 4, "batch_size": 5, "warmup_ratio": 0.5}
     assert learning_rates(stream(), recipe) == {1: 0.125, 2: 0.625, 3: 0.875, 4: 0.375}
 

@@ -675,7 +675,7 @@ def test_a_figure_of_no_chapter_is_refused(tmp_path):
 )
 def test_the_words_of_the_page_count_in_its_fingerprint(file, monkeypatch):
     """Templates count, and so do the studies, although no import names either of them."""
-    places = ("palimpsest.results:report", *(section.place("report") for section in SECTIONS))
+    places = ("palimpsest.results:report", *(section.location("report") for section in SECTIONS))
 
     def fingerprint_now():
         fingerprint._definition.cache_clear()

@@ -224,7 +224,7 @@ def test_a_language_too_long_for_a_local_folder_is_refused(tmp_path, monkeypatch
 
 
 def test_only_what_is_all_but_sure_counts():
-    """A million strings of which each is shorter with probability 0.9 ** limit."""
+    """A million strings; each is shorter with probability 0.9 ** limit."""
     corpus = GrammarCorpus(Grammar.from_string("S -> 'a' S [0.9] | 'b' [0.1]"))
     assert not corpus.has_longer(100, 0)
     assert corpus.has_longer(100, 10**6)  # 0.9 ** 100 is 2.7e-5

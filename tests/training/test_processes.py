@@ -68,7 +68,7 @@ def undisturbed(dataset, tmp_path_factory) -> bytes:
     return (folder / "trace.parquet").read_bytes()
 
 
-def supervised(monkeypatch, model: str, statuses: list[int]) -> tuple[int, list[str | None]]:
+def supervised(monkeypatch, model: str, statuses: list[int]) -> tuple[int, list[int | None]]:
     """The exit status of a supervised job with two datasets, and each child's dataset."""
     script = importlib.import_module("finetune")
     children, ends = [], iter(statuses)
@@ -86,15 +86,15 @@ def supervised(monkeypatch, model: str, statuses: list[int]) -> tuple[int, list[
 
     with monkeypatch.context() as patch:
         patch.setattr(script.launch, "in_child", in_child)
-        patch.setattr(script, "train", lambda *_: children.append(os.environ.get(script.ONLY)))
+        patch.setattr(script, "train", lambda *_, only=None: children.append(only))
         return supervise(arguments, ["run"], script.works(arguments)), children
 
 
 def test_each_seed_of_a_full_model_has_a_process_of_its_own(monkeypatch):
     """The last one delivers them all; a failure ends the job. Twins share a process."""
     monkeypatch.syspath_prepend(SCRIPTS)
-    assert supervised(monkeypatch, "opt-1.3b", [0, 0]) == (0, ["0", None])
-    assert supervised(monkeypatch, "opt-1.3b", [1]) == (1, ["0"])
+    assert supervised(monkeypatch, "opt-1.3b", [0, 0]) == (0, [0, None])
+    assert supervised(monkeypatch, "opt-1.3b", [1]) == (1, [0])
     assert supervised(monkeypatch, "opt-1.3b-twin", [0]) == (0, [None])
 
 

@@ -19,7 +19,7 @@ from palimpsest.sections import KINDS
 from palimpsest.training import trackers
 from palimpsest.training.trackers import Trackers, named
 
-HEADER, CHECKSUM = 12, 4  # bytes of a record before and behind its data
+HEADER, CHECKSUM = 12, 4  # bytes of a record before and after its data
 SEEDS = (0, 1)
 MODEL = "llama-3.2-1b-twin"
 

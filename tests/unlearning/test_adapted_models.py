@@ -89,7 +89,7 @@ class House:
             "origins": [0],
             "unlearning_replicates": [0],
             "ends": {"none": [0], "retrain": []},
-            "holdout_offset": 1,
+            "retrained_offset": 1,
         }
         afterwards = {
             "cutoff": 0.2,

@@ -116,7 +116,7 @@ class House:
             "origins": [0, 0],
             "unlearning_replicates": [0, 1],
             "ends": ends,
-            "holdout_offset": 1,
+            "retrained_offset": 1,
         }
         afterwards = {
             "cutoff": 0.2,

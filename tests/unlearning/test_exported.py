@@ -46,7 +46,7 @@ def export_it(trained, folder, method, **start):
 
 def test_the_folder_has_the_model_of_the_tables(trained, tmp_path):
     """The same random numbers give the same model, also alone instead of beside others."""
-    models = {"origins": [0, 1], "unlearning_replicates": [0, 0], "holdout_offset": 0}
+    models = {"origins": [0, 1], "unlearning_replicates": [0, 0], "retrained_offset": 0}
     values = {
         "phases": {METHOD.name: METHOD.written},
         "models": models,
@@ -68,6 +68,7 @@ def test_the_folder_has_the_model_of_the_tables(trained, tmp_path):
         assert ((found - nll).abs().max() < 1e-3) == is_it
     about = json.loads((tmp_path / "made/palimpsest.json").read_text())
     assert (about["method"], about["origin"]) == ("mine", 1)
+    assert about["unlearning_replicate"] == 0
     assert about["starts_from"] == {"variant": "original", "replicate": 1}
 
 

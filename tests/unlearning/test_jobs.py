@@ -15,7 +15,7 @@ from palimpsest.requests import TRACE, WEIGHTS
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.methods import Method
 from palimpsest.unlearning.run.jobs import UnlearningJobs, UnlearningRun, jobs_of, models_by_method
-from palimpsest.unlearning.run.method_models import Part
+from palimpsest.unlearning.run.method_models import MethodModels
 from palimpsest.unlearning.run.setups import SETUPS
 from palimpsest.unlearning.section import SECTION
 
@@ -304,14 +304,22 @@ def test_the_models_of_a_job_survive_the_command_line():
         models_by_method(asked.methods, json.loads(text))
         == of_methods(asked, (0, 1))
         == {
-            "none": Part(origins=[0], draws=[0], variant="original", starts=[0]),
-            "scrub": Part(origins=[0, 0], draws=[0, 1], variant="original", starts=[0, 0]),
-            "npo": Part(origins=[0, 0], draws=[0, 1], variant="original", starts=[0, 0]),
-            "retrain": Part(origins=[0, 1], draws=[0, 0], variant="retain", starts=[2, 3]),
+            "none": MethodModels(
+                origins=[0], unlearning_replicates=[0], variant="original", starts=[0]
+            ),
+            "scrub": MethodModels(
+                origins=[0, 0], unlearning_replicates=[0, 1], variant="original", starts=[0, 0]
+            ),
+            "npo": MethodModels(
+                origins=[0, 0], unlearning_replicates=[0, 1], variant="original", starts=[0, 0]
+            ),
+            "retrain": MethodModels(
+                origins=[0, 1], unlearning_replicates=[0, 0], variant="retain", starts=[2, 3]
+            ),
         }
     )
     last = of_methods(asked, (2, 3))
-    assert last["scrub"].draws == [2, 3]
+    assert last["scrub"].unlearning_replicates == [2, 3]
     assert last["none"].starts == last["retrain"].starts == []
 
 
@@ -366,18 +374,18 @@ def test_what_is_asked_for_is_trained_in_its_own_way_and_kept_whole():
 def test_innocent_models_are_asked_for_with_a_recipe_of_their_own():
     """As many as the reference has, with numbers of their own: their dataset is that of retain."""
     one, asked = unlearning_run(), jobs(innocent_recipe="small")
-    (runs,) = asked.nuisance_control(one)
+    (runs,) = asked.innocent_replicates(one)
     assert runs in list(asked.requests())
     assert (runs.recipe, runs.variant) == ("small", "retain")
     retained = [number for of in asked.replicates(one, "retain") for number in of.replicates]
     assert [*retained, *runs.replicates] == list(range(12))
-    assert len(asked.nuisance_control_trained(one, paths.REPLICATES_TRACE)) == 1
+    assert len(asked.innocent_trained(one, paths.REPLICATES_TRACE)) == 1
 
 
 def test_without_innocent_models_nothing_more_is_trained():
     asked = jobs(innocent_recipe=None)
     assert list(asked.requests()) == list(usual().requests())
-    assert asked.nuisance_control_trained(unlearning_run(), paths.REPLICATES_TRACE) == []
+    assert asked.innocent_trained(unlearning_run(), paths.REPLICATES_TRACE) == []
 
 
 @settings(UNHURRIED, max_examples=15)

@@ -35,7 +35,7 @@ def test_the_bound_of_a_rate_is_scipys(errors, n):
     assert upper_bound(errors, n, 0.025) == pytest.approx(interval.high)
 
 
-# Samples of which the true epsilon is known
+# Samples whose true epsilon is known
 
 
 def steps(chance, n_models, n_examples, share):

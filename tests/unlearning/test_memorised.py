@@ -141,26 +141,26 @@ def test_a_placebo_is_memorised_by_one_original_model_in_twenty(tmp_path):
 # Questions that a measure cannot answer
 
 
-def asked_of(optimal, loss, threshold=0.5):
-    """Whether each measure is asked of some strings, with losses [epochs, strings] of one model."""
+def answerable_in(optimal, loss, threshold=0.5):
+    """Whether each measure is answerable for strings with losses [epochs, strings] of one model."""
     strings = pd.DataFrame({"optimal_loss": np.array(optimal, dtype=float)})
     found = measures(strings, np.array(loss, dtype=float)[None], threshold, 0.95)
-    return {one.measure: one.asked.tolist() for one in found}
+    return {one.measure: one.answerable.tolist() for one in found}
 
 
-def test_recollection_is_asked_of_strings_that_a_perfect_learner_would_not_recollect():
-    asked = asked_of([0.4, 0.5, 0.6], np.ones((1, 3)))
+def test_recollection_is_answerable_in_strings_that_a_perfect_learner_would_not_recollect():
+    asked = answerable_in([0.4, 0.5, 0.6], np.ones((1, 3)))
     assert asked["recollection"] == asked["recollection_accuracy"] == [False, False, True]
     assert asked["bayes"] == asked["counterfactual"] == [True] * 3
 
 
 def test_contextual_memorisation_is_asked_where_its_threshold_is_another():
     """Lower than the last loss by more than 0.01 nats per token."""
-    asked = asked_of([1, 1, 1, 1], [[2, 1.5, 1.995, 1.0], [1.5, 1.5, 2.0, 1.2]])
+    asked = answerable_in([1, 1, 1, 1], [[2, 1.5, 1.995, 1.0], [1.5, 1.5, 2.0, 1.2]])
     assert asked["contextual"] == [False, False, False, True]
 
 
 def test_without_probabilities_every_string_is_asked_and_bayes_is_absent():
-    asked = asked_of([np.nan, np.nan], np.ones((1, 2)))
+    asked = answerable_in([np.nan, np.nan], np.ones((1, 2)))
     assert asked["recollection"] == [True, True]
     assert "bayes" not in asked

@@ -18,13 +18,13 @@ def models(chance, shift=0.0, n=32, common=0.7):
     return shift + common * of_model + np.sqrt(1 - common**2) * of_both
 
 
-def share_below(unlearned, nuisance_control, n=32, n_worlds=400):
+def share_below(unlearned, innocent, n=32, n_worlds=400):
     """Share of the worlds with p at most 5 %; the reference is around 0."""
     chance = np.random.default_rng(1)
     found = [
         relative_test(
             models(chance, unlearned, n),
-            models(chance, nuisance_control, n),
+            models(chance, innocent, n),
             models(chance, 0.0, n),
             n=199,
             seed=seed,
@@ -49,9 +49,9 @@ def test_distances_by_hand():
     samples = [[0.0, 1, 5], [2.0, 3, 3.5, 4], [2.0, 3.0, 2.5]]
     spread = np.concatenate(samples).std()
     found = relative_test(*([[x] for x in sample] for sample in samples), n=9)
-    unlearned, nuisance_control, retrained = samples
+    unlearned, innocent, retrained = samples
     assert found.unlearned == pytest.approx(energy(unlearned, retrained) / spread)
-    assert found.nuisance_control == pytest.approx(energy(nuisance_control, retrained) / spread)
+    assert found.innocent == pytest.approx(energy(innocent, retrained) / spread)
 
 
 def test_scale_and_mean_of_a_string_do_not_matter():
@@ -126,9 +126,7 @@ def made(tmp_path_factory):
     made = world(tmp_path_factory.mktemp("world"), names=["reuse-n-n"], n=24, repetitions=2)
     numbers = np.arange(48, 72)
     loss = losses(np.random.default_rng(5), len(numbers), FORGOTTEN) * np.where(FORGET, 0.97, 1)
-    made.nuisance_control = [
-        trace(made.folder / "innocent" / "trace.parquet", "retain", numbers, loss)
-    ]
+    made.innocent = [trace(made.folder / "innocent" / "trace.parquet", "retain", numbers, loss)]
     return made
 
 
@@ -159,7 +157,7 @@ def test_methods_are_compared_with_the_innocent_difference(found):
 
 def test_without_innocent_models_nothing_is_relative(made):
     problem = made.problem()
-    assert len(problem.nuisance_controls) == 1
-    made.nuisance_control, kept = (), made.nuisance_control
-    assert made.problem().nuisance_controls == []
-    made.nuisance_control = kept
+    assert len(problem.innocent_models) == 1
+    made.innocent, kept = (), made.innocent
+    assert made.problem().innocent_models == []
+    made.innocent = kept

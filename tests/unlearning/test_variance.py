@@ -18,7 +18,7 @@ TRAINING, UNLEARNING = "training seed", "unlearning seed"
 
 
 def draws(chance, share, n_trainings=32, n_unlearnings=2, effects=None):
-    """Values with variance 1, of which a share is due to the unlearning seed."""
+    """Values with variance 1; a share of it is due to the unlearning seed."""
     effects = chance.normal if effects is None else effects
     of_training = np.sqrt(1 - share) * effects(size=(n_trainings, 1))
     return of_training + np.sqrt(share) * chance.normal(size=(n_trainings, n_unlearnings))

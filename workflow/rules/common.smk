@@ -46,7 +46,7 @@ def of_language(files):
 
 
 def made_by(function, *others):
-    """The parameters with which `make.py` calls a function, such as "palimpsest.report:render".
+    """The parameters with which `make.py` calls a function, such as "palimpsest.results:report".
 
     They have a hash of all code that the function uses, and of the code at other locations.
     """

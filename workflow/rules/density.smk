@@ -247,7 +247,7 @@ rule embed_text:
         EMBED_TEXT
 
 
-use rule compare_with_truth as text_density with:
+rule text_density:
     input:
         segments=dense.SEGMENTS.path,
         embeddings=dense.TEXT_EMBEDDINGS.path,
@@ -257,9 +257,14 @@ use rule compare_with_truth as text_density with:
         "logs/text_density/{language}.log",
     benchmark:
         "benchmarks/text_density/{language}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
     resources:
         mem_mb=16000,
         runtime=120,
     params:
         **made_by("palimpsest.density.text_density:of_text"),
         **values_of("density", "kernels", "neighbours", "approximation"),
+    script:
+        "../scripts/make.py"

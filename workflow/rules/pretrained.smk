@@ -47,5 +47,8 @@ use rule convert_pretrained as copy_pretrained with:
         "benchmarks/copy_pretrained/{model}.tsv"
     wildcard_constraints:
         model="|".join(map(re.escape, EMBEDDERS)),
+    resources:
+        mem_mb=2000,
+        runtime=30,
     params:
         **made_by("palimpsest.pretrained.making:copied"),

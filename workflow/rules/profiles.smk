@@ -138,6 +138,9 @@ use rule compare_with_retraining as correlate_profiles with:
         "logs/correlate_profiles/{language}/n{size}.log",
     benchmark:
         "benchmarks/correlate_profiles/{language}/n{size}.tsv"
+    resources:
+        mem_mb=2000,
+        runtime=30,
     params:
         **made_by("palimpsest.profiles.correlation:correlations"),
 

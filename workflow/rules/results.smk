@@ -61,7 +61,7 @@ rule claims:
         "../scripts/make.py"
 
 
-use rule figure as write_report with:
+rule write_report:
     input:
         experiment.all_figures,
         **{kind.name: experiment.tables(kind) for kind in experiment.reported},
@@ -75,6 +75,12 @@ use rule figure as write_report with:
         "logs/report.log",
     benchmark:
         "benchmarks/report.tsv"
+    conda:
+        "../../envs/figures.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
     params:
         **made_by(
             "palimpsest.results:report",
@@ -85,3 +91,5 @@ use rule figure as write_report with:
         sections={section.name: section.title for section in experiment.sections},
         drawn=drawn(),
         title=lookup("title", within=config),
+    script:
+        "../scripts/make.py"

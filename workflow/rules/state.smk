@@ -28,6 +28,7 @@ rule stale_state:
 use rule stale_state as remove_stale_state with:
     log:
         "logs/remove_stale_state.log",
+    localrule: True
     params:
         delete=True,
 

@@ -119,7 +119,7 @@ if unlearning_block:
     use rule measure_other_metrics as measure_forgetting with:
         input:
             **EVALUATED,
-            nuisance_control=nuisance_control_traces,
+            innocent=innocent_traces,
             manifests=trained_on_variant(RETAIN, paths.REPLICATES_MANIFEST),
         output:
             **{kind.name: kind.path for kind in SCORED},
@@ -135,7 +135,7 @@ if unlearning_block:
     use rule measure_other_metrics as measure_forgotten_memorisation with:
         input:
             **EVALUATED,
-            nuisance_control=nuisance_control_traces,
+            innocent=innocent_traces,
         output:
             **{kind.name: kind.path for kind in RESIDUAL},
         log:

@@ -11,7 +11,6 @@ strings per forward pass.
 """
 
 import argparse
-import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -24,8 +23,6 @@ from palimpsest.regimes import SINGLE, Regime, Replicates, named
 from palimpsest.training.attempts import Attempts
 from palimpsest.training.trackers import named as trackers_named
 
-# Environment variable: the index of the only dataset that the processes of a job train on.
-ONLY = "PALIMPSEST_ONLY"
 # What only some runs write, into the folder of their trace
 BESIDE_TRACES = ("weights", "tokens", "checkpoints")
 
@@ -71,25 +68,20 @@ def main() -> None:
     """
     arguments = parse_arguments()
     names = ["-".join([*Path(trace).parts[-7:-1], Path(trace).stem]) for trace in arguments.trace]
-    if not launch.is_launched():
-        os.environ.pop(ONLY, None)  # may be set if another job has started this one
     sys.exit(supervise(arguments, names, works(arguments)))
 
 
 def works(arguments: argparse.Namespace) -> list[partial]:
     """Training on each dataset but the last separately, for a full model; then on all datasets."""
     alone = [] if arguments.model.endswith(TWIN) else range(len(arguments.dataset) - 1)
-    return [*(partial(train_on, place, arguments) for place in alone), partial(train, arguments)]
+    return [*(partial(train, arguments, only=place) for place in alone), partial(train, arguments)]
 
 
-def train_on(place: int, arguments: argparse.Namespace, attempts: Attempts) -> None:
-    """Train on one dataset only, given by its index; processes of a launcher read it, too."""
-    os.environ[ONLY] = str(place)
-    train(arguments, attempts)
+def train(arguments: argparse.Namespace, attempts: Attempts, only: int | None = None) -> None:
+    """Train on every dataset and deliver all results at once; or train on one and deliver none.
 
-
-def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
-    """Train on every dataset and deliver all results at once; or train on one and deliver none."""
+    `only` is the index of this dataset.
+    """
     command.begin(arguments)
     # Imported after the relaunch, because it takes seconds, and a launcher does not need it.
     with launch.importing():
@@ -111,9 +103,9 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
     ]
     finetune(
         command.Assignment.of(arguments),
-        [jobs[int(os.environ[ONLY])]] if ONLY in os.environ else jobs,
+        jobs if only is None else [jobs[only]],
         attempts,
-        delivers=ONLY not in os.environ,
+        delivers=only is None,
         trackers=arguments.trackers,
     )
 

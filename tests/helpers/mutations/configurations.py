@@ -34,7 +34,7 @@ MINE = {
 TEXTS = ["$(touch pwned)", "{x}", "%s%n", "", " ", "../../x", "x" * 300, "\x1b[31m", "مرحبا", "🙂"]
 NUMBERS = [-1, 0, 10**9, 10**30, 0.5, -0.5, 1e308, 5e-324, math.nan, math.inf, -math.inf]
 OTHERS = [None, True, [], {}, [[1]], {"a": 1}, [None], "8", {1: 2}, [{"x": ["y"]}]]
-# Numbers as people write them, of which YAML 1.1 makes something else: octal, sexagesimal, dates,
+# Numbers as people write them; YAML 1.1 makes something else of them: octal, sexagesimal, dates,
 # truth, text.
 CHANGED = [
     "010",

@@ -83,7 +83,7 @@ def draw_and_report(project: Project, kept: Path):
 
 
 def rules_run(done) -> set[str]:
-    """The rules of which a Snakemake ran jobs; all of these must have succeeded."""
+    """The rules whose jobs a Snakemake ran; all of these must have succeeded."""
     assert done.returncode == 0, done.stdout
     return set(re.findall(r"^(?:local)?rule (\w+):$", done.stdout, re.MULTILINE))
 

@@ -1,30 +1,28 @@
 # What the rules of information measures take.
+from palimpsest.information import finetuned
 from palimpsest.information import kinds as neural
 from palimpsest.information import section as information_section
-
-from palimpsest.information import finetuned
 
 information_block = settings.block("information")
 INFORMATION_VARIANTS = information_section.variants(settings) if information_block else []
 INFORMATION_SEEDS = information_section.seeds(settings) if information_block else []
-# The command that reads activations of trained models
-READ_ACTIVATIONS = query_command("activations", "answers", "norms")
 # No dataset has 0 strings: without the study, its rules have paths that nothing asks for.
 finetuned_block = (information_block or {}).get("finetuned") or {
     "size": 0,
     "tests": 0,
     "recipe": DEFAULT,
 }
-# The command that measures neurons after every epoch of a fine-tuning
-LAYERS_OF_EPOCHS = query_command("layers", weights="checkpoints")
-
-
 # What the datasets of fine-tuning are made with
 FINETUNED = {
     "size": finetuned_block["size"],
     "epochs": settings.recipe(finetuned_block["recipe"])["epochs"],
     "tests": finetuned_block["tests"],
 }
+
+# Commands that read activations of trained models, and that measure neurons after every epoch of a
+# fine-tuning
+READ_ACTIVATIONS = query_command("activations", "answers", "norms")
+LAYERS_OF_EPOCHS = query_command("layers", weights="checkpoints")
 
 
 def of_finetuned(pattern, seeds=INFORMATION_SEEDS):

@@ -114,9 +114,9 @@ def trained_on_variant(variant, pattern):
     return files
 
 
-def nuisance_control_traces(wildcards):
+def innocent_traces(wildcards):
     """The traces of innocent models; [] if none are asked for."""
-    return unlearning_jobs.nuisance_control_trained(
+    return unlearning_jobs.innocent_trained(
         unlearning_run(wildcards), paths.REPLICATES_TRACE
     )
 

@@ -61,7 +61,7 @@ def variants_of_others(rules: Iterable[list[Job]], variant: str) -> str:
 
 
 def _matching(names: Iterable[tuple[str, str]]) -> str:
-    """A pattern for names, each of which is followed by one of its folders in a path.
+    """A pattern for names; in a path, one of a name's folders follows the name.
 
     Names with equal folders share one alternative, because thousands of alternatives are slow.
     """

@@ -48,7 +48,7 @@ def binned(
     Parameters
     ----------
     strings : columns string_id, length, x and y; rows without x or y do not count
-    outcome : `perplexity`, of which values above 500 are dropped; its interval is Student's. Or
+    outcome : `perplexity`, without values above 500; its interval is Student's. Or
         `accuracy`, from 0 to 1; its interval is Wilson's, in which the strings are the trials
     most_bins : number of bins, if there are enough strings
     magnitude : that of `rounding.is_flat` for x

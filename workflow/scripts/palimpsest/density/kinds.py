@@ -116,7 +116,7 @@ text str: the words, separated by blanks
 n_words int: number of words
 n_characters int: number of characters
 document int: number of the first text with the segment in the file, from 1
-n_unknown int?: how many of them its tokenizer does not know; null likewise
+n_unknown int?: how many of them its tokenizer does not know; null without a language model
 """)
 # Columns of the regressions and of the bins, of strings and of texts
 REGRESSED = (

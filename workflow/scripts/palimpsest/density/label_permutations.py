@@ -21,7 +21,7 @@ from palimpsest.statistics import CONFIDENCE, NO_INTERVAL, Interval
 
 
 class Exchanges:
-    """Orders of units, each of which moves units only inside their stratum.
+    """Orders of units; each one moves units only inside their stratum.
 
     Rows are sorted by unit and run: every unit has one row for each of the same runs. `strata` is
     int[units], and `orders` is int[orders, units] (see `random_orders`).
@@ -49,7 +49,7 @@ class Exchanges:
 
 
 def random_orders(strata: np.ndarray, n: int, seed: int) -> np.ndarray:
-    """Random orders int[n, units], each of which moves units only inside their stratum."""
+    """Random orders int[n, units]; each one moves units only inside their stratum."""
     chance = np.random.default_rng([seed, len(strata)])
     codes = np.unique(strata, return_inverse=True)[1]
     places = np.argsort(codes, kind="stable")

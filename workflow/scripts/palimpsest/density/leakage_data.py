@@ -52,7 +52,7 @@ class Tests(NamedTuple):
 
 
 def leaked(request: DatasetRequest) -> pd.DataFrame:
-    """Training strings, some of which are copies and paraphrases of leaked test strings.
+    """Training strings; some are copies and paraphrases of leaked test strings.
 
     Options: `tests`, the number of test strings; `leaked`, how many of them are leaked, and how
     many others are placebos; `level`, see `Paraphraser`.

@@ -67,9 +67,9 @@ class Index:
     """A corpus float[N, D], from `checked`, that is built once and searched for any queries.
 
     It holds a copy of the corpus in float32. The exact index searches on GPUs if faiss has any. The
-    approximate index is faiss' inverted file: sqrt(N) lists of points around a centre, of which
-    those with the nearest centres are searched. It is on the CPU; on one thread, it is always the
-    same for the same seed.
+    approximate index is faiss' inverted file: sqrt(N) lists of points around a centre. A
+    search reads the lists with the nearest centres. The approximate index is on the CPU; on one
+    thread, it is always the same for the same seed.
     """
 
     def __init__(self, corpus: np.ndarray, kind: str = EXACT, seed: int = 0):

@@ -38,7 +38,7 @@ class Figure:
 
     @property
     def draw(self) -> str:
-        """The location of the function, such as "palimpsest.density.figures.truth:truth"."""
+        """For example "palimpsest.density.figures.density_truth:density_truth", a location."""
         return f"{self.module}:{self.name}"
 
     @property

@@ -33,16 +33,16 @@ is_degenerate bool: whether the neuron is constant or not finite
 first int: number of the first neuron
 second int: number of the second neuron, which is larger
 mutual_information float?: mean over pairs, nats; null without pairs
-permuted float: the same, after the strings of the second neuron are put in a random order: what
-    the estimator finds where there is nothing
+permuted float: the same, after the strings of the second neuron are permuted (put in a random
+    order): what the estimator finds where there is nothing
 intervention str: markers or shuffled answers
 share float: alpha, the share of the training strings that are given their answer as marker, where
     the markers of all others are random; or beta, the share whose answers are permuted
 n_neurons int: number of neurons
 n_degenerate int: of these, constant or not finite: in no mean
 n_pairs int: number of pairs
-mutual_information_permuted float?: the same, after the strings of each second neuron are put in a
-    random order: what the estimator finds where there is nothing; null without pairs
+mutual_information_permuted float?: the same, after the strings of each second neuron are permuted
+    (put in a random order): what the estimator finds where there is nothing; null without pairs
 n_answers int: number of evaluated strings
 accuracy float: share of right answers on the evaluated strings
 accuracy_agrees float?: of strings whose marker agrees; null without markers

@@ -26,7 +26,7 @@ OF_SHARE = (
     "two_norm",
     "frobenius",
 )
-EXCHANGED = PLACEBOS[INFORMATION][0]
+PERMUTED = PLACEBOS[INFORMATION][0]
 
 
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:
@@ -49,7 +49,7 @@ def trend_rows(information: pd.DataFrame) -> list[dict]:
     """Per language, model, intervention and site: the change of each measure from share 0 to 1."""
     rows = []
     for row, own in groups(information, ["language", "model", "intervention", *kinds.OF_SITE]):
-        found = {name: student(slopes(own, name).dropna()) for name in (*MEASURES, EXCHANGED)}
+        found = {name: student(slopes(own, name).dropna()) for name in (*MEASURES, PERMUTED)}
         rows.append(
             {
                 **row,

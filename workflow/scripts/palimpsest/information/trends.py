@@ -25,7 +25,7 @@ ACCURACY, SHARE = "accuracy", "share"
 MEMORISED, CONTEXTUAL = "memorised", "contextual"
 # The placebo column of each measure, and its name in words
 PLACEBOS = {
-    INFORMATION: ("mutual_information_permuted", "exchanged strings"),
+    INFORMATION: ("mutual_information_permuted", "permuted strings"),
     MEMORISED: ("memorised_unseen", "strings never trained on"),
     CONTEXTUAL: ("contextual_unseen", "strings never trained on"),
 }
@@ -36,7 +36,7 @@ GREEK = {MARKERS: "alpha", SHUFFLES: "beta"}  # the names of the share
 NEARLY_ONE = 1 - 1e-9
 LEVELS = 3  # of accuracy; fewer do not order models
 # No memorisation: strings without markers (share 0) and with random markers (share 1)
-INNOCENT = "random markers"
+RANDOM_MARKERS = "random markers"
 
 
 def at_site(information: pd.DataFrame) -> pd.DataFrame:
@@ -44,15 +44,15 @@ def at_site(information: pd.DataFrame) -> pd.DataFrame:
     return information[(information["place"] == MLP) & (information["position"] == LAST)]
 
 
-def with_nuisance_control(information: pd.DataFrame) -> pd.DataFrame:
-    """The rows, and those of an innocent change of the training strings as one more intervention.
+def with_random_markers(information: pd.DataFrame) -> pd.DataFrame:
+    """The rows, and those of random markers against none as one more intervention.
 
     Without shuffled answers, strings have no markers. Markers that agree by chance alone say
     nothing. The step from the first to the second changes the strings, and induces no memorisation.
     """
     start = information[information[SHARE] == 0]
     has_markers = start["intervention"] == MARKERS
-    change = start.assign(intervention=INNOCENT, share=has_markers.astype(float))
+    change = start.assign(intervention=RANDOM_MARKERS, share=has_markers.astype(float))
     return pd.concat([information, change], ignore_index=True)
 
 

@@ -205,7 +205,7 @@ def _manifest_of_all(contents: list[dict], key: str, variant: str) -> dict:
         for name in ("wall_time_seconds", "training_seconds")
     )
     tokens = sum(c["training_seconds"] * c["training_tokens_per_second"] for c in contents)
-    which = ("left_out", "draw", "again")
+    which = ("left_out", "draw", "again")  # frozen, as in `Run._which`
     last = contents[-1]
     configuration = {k: v for k, v in last["configuration"].items() if k not in which}
     # A state that was finished by an older version of this project has no `earlier_code`.

@@ -2,8 +2,11 @@
 
 import argparse
 import contextlib
+import hashlib
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from palimpsest import devices, launch
@@ -23,6 +26,9 @@ OF_MEMORY = (
     "precision",
 )
 
+# Environment variable: the index of the work that a process of a launcher does
+WORK = "PALIMPSEST_WORK"
+
 Work = Callable[[Attempts], None]
 
 
@@ -38,22 +44,36 @@ def supervise(arguments: argparse.Namespace, names: Sequence[str], works: Sequen
     names : names of the job's results; each is locked, so that no other job makes the same result
     works : functions that take an `Attempts`: what earlier attempts at the job learned about
         memory. A function that raises `OutOfMemory` is called again in a new child process. Such a
-        child may become a launcher; a process of a launcher calls the last function itself.
+        child may become a launcher; a process of a launcher calls the same function itself.
     """
     state = Path(arguments.state)
+    names = sorted(set(names))
     asked = {name: getattr(arguments, name) for name in OF_MEMORY}
-    attempts = Attempts(state / "attempts" / f"{names[0]}.json", asked)
+    attempts = Attempts(state / "attempts" / f"{name_of_job(names)}.json", asked)
     if launch.is_launched():
-        works[-1](attempts)
+        works[int(os.environ[WORK])](attempts)
         return 0
-    locks = [state / "locks" / f"{name}.lock" for name in sorted(names)]
-    note = state / "progress" / f"{names[0]}.json"
+    locks = [state / "locks" / f"{name}.lock" for name in names]
+    note = state / "progress" / f"{name_of_job(names)}.json"
     with alone(locks), with_gpus(arguments.gpus), telling_what_is_kept(note):
-        for work in works:
-            status = _until_it_fits(work, attempts)
+        for place in range(len(works)):
+            status = _until_it_fits(partial(_do, works, place), attempts)
             if status != 0:
                 return status
     return 0
+
+
+def name_of_job(names: Sequence[str]) -> str:
+    """The only name of a job's results, or a hash of all their names, which are sorted."""
+    if len(names) == 1:
+        return names[0]
+    return hashlib.sha256(" ".join(names).encode()).hexdigest()[:20]
+
+
+def _do(works: Sequence[Work], place: int, attempts: Attempts) -> None:
+    """Do a work in a child process; the child may become a launcher of copies of this command."""
+    os.environ[WORK] = str(place)
+    works[place](attempts)
 
 
 def _until_it_fits(work: Work, attempts: Attempts) -> int:
@@ -79,7 +99,9 @@ def alone(paths: Iterable[Path]) -> Iterator[None]:
         try:
             locks.append(wait_for(path, lambda text=text: print(text, file=sys.stderr, flush=True)))
         except NoLocks as error:
-            print(f"warning: {error}; make sure that no other job trains this run", file=sys.stderr)
+            remedy = "make sure that no other job works on these models"
+            print(f"warning: {error}; {remedy}", file=sys.stderr)
+            break  # one file system has all locks
     try:
         yield
     finally:

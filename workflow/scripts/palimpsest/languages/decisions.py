@@ -406,11 +406,11 @@ def _derivation(random, string, scale, inside, items, n_terminals, lhs, weight, 
             else:
                 if item > first[rule]:
                     for tried in range(end + 1):
-                        before, behind = (
+                        before, after = (
                             items[item - 1, begin, tried],
                             inside[symbol - n_terminals, tried, end],
                         )
-                        weights[tried] = before * behind
+                        weights[tried] = before * after
                     cut = _pick(weights, end + 1, random)
                 waiting.append((symbol - n_terminals, cut, end, node, item - first[rule]))
             end = cut
@@ -429,8 +429,8 @@ def _in_front(symbol, begin, rest, string, scale, inside, prefix, n_terminals):
         if symbol < n_terminals:
             matches = string[start] == symbol
             for end in range(length, start, -1):
-                behind = 1.0 if end == start + 1 else rest[start + 1, end]
-                rest[start, end] = scale[start] * behind if matches else 0.0
+                after = 1.0 if end == start + 1 else rest[start + 1, end]
+                rest[start, end] = scale[start] * after if matches else 0.0
             continue
         of_symbol = inside[symbol - n_terminals, start]
         for end in range(start + 1, length + 1):
@@ -454,14 +454,14 @@ def _gains(
     """
     length = string.size
     gains = np.zeros((length, n_columns + 1))
-    at, behind = [0], [first[nodes[0][0] + 1] - first[nodes[0][0]]]
+    at, remaining = [0], [first[nodes[0][0] + 1] - first[nodes[0][0]]]
     rests = [np.zeros((length + 1, length + 1))]
     befores = [np.zeros(length + 1)]
     while len(at) > 0:
         depth = len(at) - 1
         node, rest = at[depth], rests[depth]
         rule, begin = nodes[node]
-        k = behind[depth]
+        k = remaining[depth]
         if k > 0:
             # The symbol k - 1 is put in front, after the node that it stands for was visited.
             symbol, child = rhs[first[rule] + k - 1], children[node][k - 1]
@@ -479,10 +479,10 @@ def _gains(
                         for end in range(cut + 1, length + 1):
                             inner[end] += of_child[cut] * rest[cut, end]
                 at.append(child)
-                behind.append(first[nodes[child][0] + 1] - first[nodes[child][0]])
+                remaining.append(first[nodes[child][0] + 1] - first[nodes[child][0]])
                 continue
             _in_front(symbol, begin, rest, string, scale, inside, prefix, n_terminals)
-            behind[depth] = k - 1
+            remaining[depth] = k - 1
             continue
         if column[rule] >= 0:
             known = 0.0
@@ -491,5 +491,5 @@ def _gains(
                 gains[end - 1, column[rule]] += max(gained - known, 0.0)
                 known = gained
         at.pop()
-        behind.pop()
+        remaining.pop()
     return gains

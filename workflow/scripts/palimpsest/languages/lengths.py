@@ -1,8 +1,8 @@
 """The exact distribution of the length of strings, compiled.
 
-The chart is that of `inside` for a string of which only the length is known: all places are equal,
-so that an entry depends on its length only. The probability that a string is longer than `n` is
-that of a prefix of `n + 1` symbols. All terms are positive, so that small probabilities have as
+The chart is that of `inside` for a string with known length and unknown symbols: all places are
+equal, so that an entry depends on its length only. The probability that a string is longer than `n`
+is that of a prefix of `n + 1` symbols. All terms are positive, so that small probabilities have as
 many correct digits as large ones.
 """
 

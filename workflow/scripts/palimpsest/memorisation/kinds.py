@@ -15,7 +15,7 @@ score_at_end float?: score at the last epoch; NaN if the string has no stand-ins
 below_at_optimum float?: 1 if the loss is below the threshold at the epoch of optimal learning, even
     if it rises above the threshold later, otherwise 0; NaN if the string has no stand-ins
 margin_at_optimum float?: score at the epoch of optimal learning without the rule for the start; NaN
-    likewise
+    if the string has no stand-ins
 below_unseen float?: share of the unseen strings whose loss is below the threshold at this epoch,
     even if it rises above the threshold later; NaN if `share_memorised_unseen` is NaN
 margin_unseen float?: `margin_distinct` of the unseen strings; NaN if `share_memorised_unseen` is

@@ -41,7 +41,7 @@ def check_folder(row: Model) -> None:
 
 
 def _parts(folder: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """The parts of a model: a name, and files of which one must exist."""
+    """The parts of a model: a name, and files; one of the files must exist."""
     weights = "*.safetensors"
     if _has(folder, PICKLED):
         weights += " (pickled weights are not read, because they can run any code)"

@@ -12,7 +12,7 @@ cells. It is studentised by the draw's own standard error, which keeps the error
 cohorts.
 
 A group whose outcomes or changes are equal up to rounding shows no spread, and yet its mean is not
-known without error: 32 strings of which none was extracted may be of a kind of which a tenth is. In
+known without error: if none of 32 strings was extracted, a tenth of their kind may be. In
 a cell with such a group, the group has the spread of all units of the cell, as in a score test.
 Where all of them are equal, the standard error is 0, and the estimate if only rounding is left.
 
@@ -58,7 +58,7 @@ def difference(
     Parameters
     ----------
     panel : a `Panel`, or a table with the columns unit, time, cohort (empty or infinite: never
-        treated) and outcome, of which more is better
+        treated) and outcome (more is better)
     confidence : of the simultaneous band, in (0, 1)
     n : number of bootstrap draws, at least 1
     seed : of the draws, 0 or more

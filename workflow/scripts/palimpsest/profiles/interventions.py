@@ -1,4 +1,4 @@
-"""Interventions of profiles: streams, of which each string is trained on once."""
+"""Interventions of profiles: streams, whose strings are trained on once each."""
 
 from palimpsest.interventions import Intervention, number_in
 

@@ -42,7 +42,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Shortage:
-    """A resource of which a request wants more than any partition has.
+    """A resource: a request wants more of it than any partition has.
 
     `partition` has the most. Without a resource, no single partition has all that is requested.
     """

@@ -53,6 +53,7 @@ class Run:
         return {"model": self.model, "dataset": self.dataset, **self._which()}
 
     def _which(self) -> dict:
+        # "draw" is frozen: the key of the state hashes this name.
         which = {"left_out": self.left_out, "draw": self.replicate, "again": self.again or None}
         return {name: value for name, value in which.items() if value is not None}
 

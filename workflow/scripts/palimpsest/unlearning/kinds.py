@@ -80,29 +80,35 @@ level float: for attacker and n: number of models of each distribution; for pool
 n_strings int: number of forget strings
 null_quality float?: mean forgetting quality of relabelled models; null: several of the models come
     from one original model (reuse-n-1)
-null_lower float?: 2.5 % of the relabellings have a lower quality; null likewise
-null_upper float?: 2.5 % of the relabellings have a higher quality; null likewise
+null_lower float?: 2.5 % of the relabellings have a lower quality; null if `null_quality`
+    is
+null_upper float?: 2.5 % of the relabellings have a higher quality; null if
+    `null_quality` is
 p_value float?: share of the relabellings whose forgetting quality is as low as the method's; null
-    likewise
+    if `null_quality` is
 relative_quality float?: place of the quality between doing nothing (0) and relabelled models (1);
-    null: likewise, or doing nothing is not below relabelled models
+    null if `null_quality` is, or if doing nothing is not below relabelled models
 excess_epsilon float?: mean epsilon above its floor, over the forget strings; epsilons are clipped
-    at ceil(ln(n - 1)); null likewise
+    at ceil(ln(n - 1)); null if `null_quality` is
 n_told int?: number of forget strings by which the models are told from retrained models, with a
-    false discovery rate of 5 %; null likewise
-n_bounded int?: number of forget strings whose lower bound of epsilon is above 0; null likewise
-largest_bound float?: largest lower bound of epsilon of a forget string; null likewise
-joint_errors int?: models that the joint attacker tells wrongly; null likewise
-joint_models int?: unlearned and retrained models together; null likewise
+    false discovery rate of 5 %; null if `null_quality` is
+n_bounded int?: number of forget strings whose lower bound of epsilon is above 0; null if
+    `null_quality` is
+largest_bound float?: largest lower bound of epsilon of a forget string; null if `null_quality`
+    is
+joint_errors int?: models that the joint attacker tells wrongly; null if `null_quality` is
+joint_models int?: unlearned and retrained models together; null if `null_quality` is
 joint_p float?: share of the relabellings in which the joint attacker makes as few errors; null
-    likewise
+    if `null_quality` is
 relative_p float?: p-value of the models being further from retrained models than innocent models
-    are, which differ in their recipe only; null: likewise, no innocent models, and for these
+    are, which differ in their recipe only; null if `null_quality` is, without innocent models, and
+    for these
 floor float?: mean epsilon of relabelled models, clipped at ceil(ln(n - 1)); null: several of the
     models come from one original model (reuse-n-1)
-excess float?: epsilon, clipped likewise, minus its floor; null likewise
-q_value float?: p-value corrected over the forget strings (Benjamini and Hochberg); null likewise
-lower_bound float?: epsilon is at least this, with 95 % confidence; null likewise
+excess float?: epsilon, clipped as `floor` is, minus its floor; null if `floor` is
+q_value float?: p-value corrected over the forget strings (Benjamini and Hochberg); null if
+    `floor` is
+lower_bound float?: epsilon is at least this, with 95 % confidence; null if `floor` is
 metric str: accuracy_gap, mia_gap, mia_accuracy, auc_loss, auc_zlib, auc_calibrated, leak_at_1,
     leak_at_100, auc_min_k, auc_min_k_plus, extraction, extraction_strength, privleak,
     privleak_loss, ks_log_p, relearn_steps, relearn_not_reached, relearn_log_p, distance_to_original
@@ -237,8 +243,8 @@ STRING_TESTS = Kind(
         """
         model language size seed method string_id epsilon floor excess p_value q_value lower_bound
         """,
-        p_value="float?: share of the relabellings with an epsilon at least as large; null "
-        "likewise",
+        p_value="float?: share of the relabellings with an epsilon at least as large; null if "
+        "`floor` is",
     ),
 )
 SUMMARY = Kind(
@@ -324,7 +330,7 @@ VARIANCE = Kind(
         """,
         share="float?: this variance, divided by the sum over both sources; null: also for the two"
         " ends, and without any variance",
-        lower="float?: lower end of the 95 % interval of `share`; null likewise",
+        lower="float?: lower end of the 95 % interval of `share`; null if `share` is",
     ),
 )
 HARDNESS = Kind(

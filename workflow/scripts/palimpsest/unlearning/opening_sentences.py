@@ -311,12 +311,12 @@ def about_utility(methods: Sequence[Outcome]) -> str:
 def about_bounds(nearest: Outcome | None, ends: dict[str, Outcome]) -> list[str]:
     if nearest is None or not len(nearest.tests):
         return []
-    beside = [
+    compared = [
         f"{bounded(ends[end])} for {word}"
         for end, word in ((NONE, "doing nothing"), (RETRAIN, "retraining"))
         if end in ends and len(ends[end].tests)
     ]
-    against = f", against {' and '.join(beside)}" if beside else ""
+    against = f", against {' and '.join(compared)}" if compared else ""
     told = f"{int(nearest.tests['n_told'].sum())} of {nearest.n_tested}"
     return [
         f"After {nearest.name}, the 95 % lower bound of epsilon is above 0 for {bounded(nearest)} "

@@ -213,7 +213,7 @@ def memorised_row(row: dict) -> dict:
     return {
         "measure": MEASURES[row["measure"]],
         "string_role": "forget" if row["string_role"] == FORGET else "placebo",
-        "asked": f"{row['n_asked']} of {row['n_strings']}",
+        "answerable": f"{row['n_answerable']} of {row['n_strings']}",
         "after": in_percent(after),
         **{name: shown(row[name]) for name in ("before", "nearest", "retrained")},
     }

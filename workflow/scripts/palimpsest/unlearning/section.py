@@ -161,7 +161,7 @@ def _methods(jobs: UnlearningJobs) -> Iterator[Mistake]:
 
 
 def _adapters(jobs: UnlearningJobs) -> Iterator[Mistake]:
-    """Methods that need every weight, for models of which only adapters are trained."""
+    """Methods that need every weight, for models whose adapters alone are trained."""
     for model in jobs.block["models"]:
         if not jobs.has_adapter(model):
             continue

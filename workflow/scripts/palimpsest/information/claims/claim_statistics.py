@@ -5,9 +5,9 @@ neurons or pairs, then over layers. A statistic compares the runs of one seed. S
 per seed, and its interval is over the seeds; every seed has strings and models of its own.
 
 What a statistic has to be compared with stands in the remarks of its estimate: placebos, norms, and
-the share itself. Some placebos are an innocent change of the training strings: random markers
-against none (`trends.with_nuisance_control`). Some are the mutual information of pairs whose
-strings are in a random order, which is the estimator alone, or strings never trained on in place of
+the share itself. Some placebos are a change of the training strings that induces no memorisation:
+random markers against none (`trends.with_random_markers`). Some are the mutual information of pairs
+whose strings are permuted, which is the estimator alone, or strings never trained on in place of
 trained ones. A measure that follows the share goes with everything else that follows the share; so
 correlations are compared with those of the share itself.
 """
@@ -53,12 +53,12 @@ from palimpsest.information.trends import (
     ENTROPY,
     GREEK,
     INFORMATION,
-    INNOCENT,
     LEVELS,
     MEASURES,
     MEMORISED,
     NORMS,
     PLACEBOS,
+    RANDOM_MARKERS,
     RUN,
     SHARE,
     UNIT,
@@ -73,7 +73,7 @@ from palimpsest.information.trends import (
     trend,
     trend_of_ends,
     with_levels,
-    with_nuisance_control,
+    with_random_markers,
 )
 from palimpsest.number_format import percent
 from palimpsest.statistics import (
@@ -105,7 +105,7 @@ STRONGEST = "seeds, at the strongest correlation"
 OF_SIZES = "seeds, of two sizes"
 OF_FISHER = "seeds, by Fisher's transformation"
 SHARE_ITSELF = "share in place of the measure"
-RANDOM_MARKERS = "random markers against none"
+AGAINST_NONE = "random markers against none"
 
 
 def estimated(
@@ -140,8 +140,8 @@ def notes(
 def placebos(
     information: pd.DataFrame, intervention: str, column: str, statistic: Callable
 ) -> dict[str, pd.DataFrame]:
-    """A statistic of the innocent change and of a column's placebo, if it has one; by name."""
-    found = {RANDOM_MARKERS: statistic(with_nuisance_control(information), INNOCENT, column)}
+    """A statistic of random markers and of a column's placebo, if it has one; by name."""
+    found = {AGAINST_NONE: statistic(with_random_markers(information), RANDOM_MARKERS, column)}
     for placebo, name in of_placebo(column):
         found[name] = statistic(information, intervention, placebo)
     return found
@@ -275,10 +275,10 @@ def later(information: pd.DataFrame, intervention: str, column: str) -> pd.DataF
         "change from no markers to random ones (nats)"
     ),
 )
-def beyond_nuisance_control(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+def beyond_random_markers(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The absolute mean slope minus the absolute mean change by random markers."""
-    nuisance_control = trend(with_nuisance_control(information), INNOCENT, column)
-    return size_difference(trend(information, intervention, column), nuisance_control)
+    change = trend(with_random_markers(information), RANDOM_MARKERS, column)
+    return size_difference(trend(information, intervention, column), change)
 
 
 # Depth

@@ -28,7 +28,7 @@ QUESTIONS = {
     "information_induced": "Was memorisation induced as intended?",
     "information_heuristic": "Are activations less diverse where a shortcut is memorised?",
     "information_example": "Are activations more diverse where strings are learned by heart?",
-    "information_innocent": "Does memorisation change the measures more than an innocent change?",
+    "information_random_markers": "Does memorisation change more than random markers do?",
     "information_depth": "Do the trends hold for models of every depth?",
     "information_norms": "Do the measures say more than norms of weights?",
     "information_accuracy": "Do the measures tell which model is accurate?",
@@ -94,10 +94,10 @@ CLAIMS = [
     ),
     *(
         Claim(
-            "information_innocent",
+            "information_random_markers",
             f"{NAMES[measure]} changes more with {MEMORISATION[intervention]} than with random "
             "markers.",
-            statistics.beyond_nuisance_control.of(intervention=intervention, column=measure),
+            statistics.beyond_random_markers.of(intervention=intervention, column=measure),
             above(0),
         )
         for intervention, measure in EXPECTED

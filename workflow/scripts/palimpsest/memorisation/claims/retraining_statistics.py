@@ -141,7 +141,7 @@ def beside_paper(of_units: Values, arguments: Mapping, strings: pd.DataFrame, **
 def repeated_minus_single(strings: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
     """Excess over the placebos: mean of the repeated strings minus that of strings with one copy.
 
-    NaN for a training set of which no string of one group was left out.
+    NaN for a training set if no string of one group was left out.
     """
     return per_unit(
         with_excess(strings, quantity, measure),

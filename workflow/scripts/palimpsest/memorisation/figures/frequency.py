@@ -66,8 +66,8 @@ def draw_measure(axes: plt.Axes, study: pd.DataFrame, measure: str) -> None:
     rows = study[study["measure"] == measure]
     for group in GROUPS:
         of_group = rows[rows["group"] == group]
-        fraction = elements.spread(of_group, "epoch", "share_memorised_distinct")
-        elements.draw_spread(axes, fraction, look.colour, linestyle=style.LINES[group])
+        memorised = elements.spread(of_group, "epoch", "share_memorised_distinct")
+        elements.draw_spread(axes, memorised, look.colour, linestyle=style.LINES[group])
         if measure not in BINARY:
             score = elements.spread(of_group, "epoch", "mean_score_distinct")
             axes.plot(score.index, score["mean"], color=style.tinted(look.colour, 0.6),

@@ -49,16 +49,16 @@ def tradeoff(study: pd.DataFrame) -> plt.Figure:
 
 
 def draw_epochs(figure: plt.Figure, study: pd.DataFrame, measures: list[str]) -> None:
-    (fraction, mean_score), (losses, bands) = figure.subplots(2, 2, sharex=True)
+    (memorised, scores), (losses, bands) = figure.subplots(2, 2, sharex=True)
     draw_memorised(
-        fraction, study, measures, "share_memorised", "fraction of strings\nmemorised (0 to 1)"
+        memorised, study, measures, "share_memorised", "fraction of strings\nmemorised (0 to 1)"
     )
-    draw_false_alarms(fraction, study, measures)
-    draw_memorised(mean_score, study, measures, "mean_score", "weighted memorisation\n(0 to 1)")
+    draw_false_alarms(memorised, study, measures)
+    draw_memorised(scores, study, measures, "mean_score", "weighted memorisation\n(0 to 1)")
     draw_losses(losses, study)
     draw_bands(bands, study, measures)
     shade_band(losses, study)
-    for axes in (fraction, mean_score, losses, bands):
+    for axes in (memorised, scores, losses, bands):
         elements.mark_optima(axes, study)
     for axes in (losses, bands):
         axes.set_xlabel("epoch")

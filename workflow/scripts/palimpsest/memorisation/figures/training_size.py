@@ -23,7 +23,7 @@ FIGURE = Figure(
     paper=PAPER,
     tables=(KIND,),
 )
-SHARES = {
+LABELS = {
     "mean_score": "all training strings:\nweighted memorisation (0 to 1)",
     "mean_score_repeated": "repeated strings:\nmean score (0 to 1)",
 }
@@ -37,16 +37,16 @@ def training_size(study: pd.DataFrame) -> plt.Figure:
     """
     measures = style.measures_in(study["measure"])
     models = list(study["model"].unique())
-    shares = [column for column in SHARES if study[column].notna().any()]
+    columns = [column for column in LABELS if study[column].notna().any()]
     figure = elements.figure_of(
-        1.95 * len(shares) + 1.4 + 0.14 * (len(models) // 3), "Learning from more data", study
+        1.95 * len(columns) + 1.4 + 0.14 * (len(models) // 3), "Learning from more data", study
     )
     inner = elements.panels_in(figure)
-    grid = inner.subplots(len(shares), len(measures), sharex=True, sharey=True, squeeze=False)
-    for row, column in zip(grid, shares, strict=True):
+    grid = inner.subplots(len(columns), len(measures), sharex=True, sharey=True, squeeze=False)
+    for row, column in zip(grid, columns, strict=True):
         for axes, measure in zip(row, measures, strict=True):
             draw_sizes(axes, study[study["measure"] == measure], column, measure, models)
-        row[0].set_ylabel(SHARES[column])
+        row[0].set_ylabel(LABELS[column])
     for axes, measure in zip(grid[0], measures, strict=True):
         elements.name_panel(axes, measure)
     elements.share_axis(grid[0, 0])

@@ -48,7 +48,7 @@ KIND = kind_of_study(
         approximate correlation
         """,
         evidence=CHEAP_EVIDENCE,
-        by_retraining="float?: by retraining without the string; NaN: no start",
+        by_retraining="float?: the quantity by retraining without the string; NaN: no start",
         approximate="float?: by the cheaper threshold; NaN: no start",
         correlation="float?: Spearman rank correlation of the two over the run's strings; NaN if "
         "undefined",

@@ -32,13 +32,13 @@ def tell_apart(
     method: str,
     samples: tuple[np.ndarray, np.ndarray],
     rules: Rules,
-    nuisance_control: np.ndarray | None = None,
+    innocent: np.ndarray | None = None,
 ) -> tuple[dict, pd.DataFrame]:
     """A row of `unlearning_tests`, without `relative_quality`, and rows of
     `unlearning_string_tests`.
 
     `samples` are the confidences float[models, forget strings] of the method's models and of the
-    retrained models. `nuisance_control` holds those of innocent models, if there are any. All
+    retrained models. `innocent` holds those of innocent models, if there are any. All
     methods of a problem have the same relabellings.
 
     Where several models come from one original model, there is no test and no bound: models that
@@ -67,8 +67,8 @@ def tell_apart(
         "joint_models": attack.models,
         "joint_p": joint_p(*samples, seed=seed),
         "relative_p": np.nan
-        if nuisance_control is None
-        else relative_test(samples[0], nuisance_control, samples[1], seed=seed).p,
+        if innocent is None
+        else relative_test(samples[0], innocent, samples[1], seed=seed).p,
     }
     strings = {
         **keys,

@@ -24,13 +24,13 @@ class Relative(NamedTuple):
     """
 
     unlearned: float
-    nuisance_control: float
+    innocent: float
     p: float
 
 
 def relative_test(
     unlearned: ArrayLike,
-    nuisance_control: ArrayLike,
+    innocent: ArrayLike,
     retrained: ArrayLike,
     n: int = N_RELABELLINGS,
     seed: int = 0,
@@ -51,7 +51,7 @@ def relative_test(
 
     Parameters
     ----------
-    unlearned, nuisance_control, retrained : float[models, examples], independent models
+    unlearned, innocent, retrained : float[models, examples], independent models
     n, seed : see `permutation_null`
 
     Raises
@@ -64,8 +64,8 @@ def relative_test(
     of Statistical Planning and Inference 143, 2013) in the place of the MMD; relabelling with a
     studentised statistic, Chung and Romano, Annals of Statistics 41 (2013).
     """
-    samples = _checked(unlearned, nuisance_control, retrained)
-    n_unlearned, n_nuisance_control = len(samples[0]), len(samples[1])
+    samples = _checked(unlearned, innocent, retrained)
+    n_unlearned, n_innocent = len(samples[0]), len(samples[1])
     pooled = np.concatenate(samples)
     # An example without any spread adds no distance.
     unit = power_of_two(pooled, axis=0)
@@ -74,8 +74,8 @@ def relative_test(
     both, reference = np.concatenate(scaled[:2]), scaled[2]
     across, inside = _distances(both, reference), _distances(both, both)
     # The first labelling is the true one; True is for innocent models, which come second.
-    true = np.repeat([[False, True]], [n_unlearned, n_nuisance_control], axis=1)
-    labels = np.concatenate([true, relabellings(n_unlearned, n_nuisance_control, n, seed)])
+    true = np.repeat([[False, True]], [n_unlearned, n_innocent], axis=1)
+    labels = np.concatenate([true, relabellings(n_unlearned, n_innocent, n, seed)])
     values = _studentised(across, inside, labels)
     within = _mean_of_pairs(_distances(reference, reference))
     return Relative(

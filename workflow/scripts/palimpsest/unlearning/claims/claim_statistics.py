@@ -44,7 +44,7 @@ def over_problems(
     """An estimate of the values of some problems, with an interval over the seeds.
 
     A problem in which the statistic is undefined takes away the interval: its losses or ranks
-    decide that it is undefined, so the other problems are no fair sample. `beside` holds values by
+    decide that it is undefined, so the other problems are no fair sample. `context` holds values by
     which to read the estimate, by their names for a reader. Their means are remarks of the
     estimate. They affect no verdict.
     """

@@ -37,7 +37,7 @@ def gap_tables(problem: Problem, methods: Iterable[UnlearnedModels]) -> dict[str
     retrained = problem.retrained.of(stock.retrained)
     measured = strings_and_controls(problem)
     of_strings, summaries = [], []
-    for method in (*methods, *problem.nuisance_controls):
+    for method in (*methods, *problem.innocent_models):
         unlearned = method.of(stock)
         for kind, places in measured:
             losses = Losses(*(some.loss[:, places] for some in (originals, unlearned, retrained)))

@@ -58,14 +58,14 @@ def memorisation(
     A model memorises a string if the string's loss in the final model is below a threshold; there
     is no start of memorisation. The thresholds:
 
-    recollection : a constant. Asked only of strings whose Bayes-optimal loss is above it: a model
-        that learned the language perfectly would be below it on the others.
+    recollection : a constant. Answerable only for strings whose Bayes-optimal loss is above it: a
+        model that learned the language perfectly would be below it on the others.
     counterfactual memorisation : the 5 % quantile of the retrained models' losses on the string, at
         the last epoch. So one retrained model in twenty is below it by construction, if there are
         19 or more; with n models fewer than that, it is one in n + 1.
-    contextual memorisation : the lowest such quantile over the epochs. Asked only of strings where
-        it is lower than the threshold of counterfactual memorisation by more than 0.01 nats per
-        token, because otherwise it is the same question.
+    contextual memorisation : the lowest such quantile over the epochs. Answerable only for strings
+        where it is lower than the threshold of counterfactual memorisation by more than 0.01 nats
+        per token, because otherwise it is the same question.
     Bayes memorisation : the optimal loss of the language.
 
     The thresholds come from the first half of the retrained models. The column `retrained` is about
@@ -96,24 +96,24 @@ def memorisation(
     compared = []
     for kind, places in measured_strings(problem):
         there = pd.Index(curves.string_ids).get_indexer(problem.string_ids[places])
-        asked = measures(
+        applied = measures(
             problem.strings.iloc[places],
             curves.restricted(there).loss,
             loss_threshold,
             accuracy_threshold,
         )
-        compared.append((kind, places, asked))
+        compared.append((kind, places, applied))
     ideal = problem.retrained.of(problem.n_reference + each)
     originals = problem.originals.of(np.unique(problem.stock.origins))
     parts = []
     for method in methods:
         after = method.of(problem.stock)
-        for kind, places, asked in compared:
+        for kind, places, applied in compared:
             models = {"before": originals, "after": after, "retrained": ideal}
             of_strings = {name: some.restricted(places) for name, some in models.items()}
             keys = {**problem.keys, "method": method.name, "string_role": kind}
             names = {"string_id": problem.string_ids[places]}
-            parts += [pd.DataFrame({**keys, **names, **one.columns(of_strings)}) for one in asked]
+            parts += [pd.DataFrame({**keys, **names, **one.columns(of_strings)}) for one in applied]
     return pd.concat(parts, ignore_index=True)
 
 

@@ -47,8 +47,8 @@ class Outcome:
     n_strings, n_clear : forget strings of all problems, and those with a clear gap
     tests : its rows of `unlearning_tests`
     p_values : float[problems], the smaller of the two tests' p-values, corrected (Holm)
-    values : mean over the problems of a column of `unlearning_scores`, of `place`, and of the share
-        of probability that is kept on retained and on test strings (`retain`, `test`)
+    values : mean over the problems of a column of `unlearning_scores`, of `relative_quality`, and
+        of the share of probability that is kept on retained and on test strings (`retain`, `test`)
     slow : it takes more steps than the cut-off allows
     """
 

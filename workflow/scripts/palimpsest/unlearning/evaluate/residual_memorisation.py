@@ -65,7 +65,7 @@ def measure_row(memorised: pd.DataFrame, measure: str, strings: str, nearest: st
         "measure": measure,
         "string_role": strings,
         "n_strings": n_of(every),
-        "n_asked": n_of(rows),
+        "n_answerable": n_of(rows),
         "before": found["before"].mean(),
         "after": of_methods.mean(),
         "lowest": of_methods.min(),

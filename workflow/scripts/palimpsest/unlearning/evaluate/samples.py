@@ -228,7 +228,7 @@ class UnlearnedModels:
     `models` holds the rows of `unlearned_models`, indexed by origin and replicate. Models of the
     two ends have one number only. A model of `none` has the number of the original model. A model
     of `retrain` has the number of the retrained model it is paired with: `replicate -
-    holdout_offset`. For example, with `holdout_offset` 3, replicate 5 is paired with retrained
+    retrained_offset`. For example, with `retrained_offset` 3, replicate 5 is paired with retrained
     model 2.
 
     `measured` has the predictions in the method's own tables, with the scores that need every
@@ -239,12 +239,12 @@ class UnlearnedModels:
     name: str
     predictions: Predictions
     models: pd.DataFrame
-    holdout_offset: int = 0
+    retrained_offset: int = 0
     measured: Predictions | None = None
 
     def of(self, members: Members) -> Predictions:
         origins, unlearning_replicates = self.keys(members)
-        return self.predictions.of(origins + self.holdout_offset, unlearning_replicates)
+        return self.predictions.of(origins + self.retrained_offset, unlearning_replicates)
 
     def measured_of(self, members: Members) -> Predictions | None:
         """The models of a repetition with the scores that need every token; None without them."""
@@ -253,7 +253,7 @@ class UnlearnedModels:
     def rows(self, members: Members) -> np.ndarray:
         """Indices int[n] of a repetition's models among all models of the method."""
         origins, unlearning_replicates = self.keys(members)
-        return self.predictions.rows(origins + self.holdout_offset, unlearning_replicates)
+        return self.predictions.rows(origins + self.retrained_offset, unlearning_replicates)
 
     def values(self, column: str, members: Members) -> np.ndarray:
         """The values float[n] of a column of `unlearned_models` for the models of a repetition.
@@ -285,15 +285,15 @@ class Problem:
 
     `strings` is the dataset; its order of strings is the order in both predictions. There are twice
     as many retrained models as any set-up compares with: the second half is the ideal `retrain`.
-    `nuisance_control` are models that are trained on the retain set in another, innocent way, if
-    there are any; their numbers follow those of the retrained models.
+    `innocent` are models that are trained on the retain set in another way, which is no
+    failure to unlearn, if there are any; their numbers follow those of the retrained models.
     """
 
     strings: pd.DataFrame
     originals: Predictions
     retrained: Predictions
     setups: tuple[Setup, ...]
-    nuisance_control: Predictions | None = None
+    innocent: Predictions | None = None
 
     @property
     def keys(self) -> dict:
@@ -361,12 +361,12 @@ class Problem:
         return len(np.unique(self.stock.origins)) == len(self.stock.origins)
 
     @property
-    def nuisance_controls(self) -> list[UnlearnedModels]:
+    def innocent_models(self) -> list[UnlearnedModels]:
         """The innocent models, as if they were models of a method; [] if there are none."""
-        if self.nuisance_control is None:
+        if self.innocent is None:
             return []
         costs = read_models([], INNOCENT)
-        return [UnlearnedModels(INNOCENT, self.nuisance_control, costs, 2 * self.n_reference)]
+        return [UnlearnedModels(INNOCENT, self.innocent, costs, 2 * self.n_reference)]
 
     def methods(
         self, unlearned: Iterable[str], models: Iterable[str], with_tokens: bool = False
@@ -399,10 +399,10 @@ class Problem:
                 )
             return found
 
-        def end(name: str, trained: Predictions, holdout_offset: int = 0) -> UnlearnedModels:
+        def end(name: str, trained: Predictions, retrained_offset: int = 0) -> UnlearnedModels:
             measured = read(name) if with_tokens and name in predicted else None
             costs = read_models(known.get(name, []), name)
-            return UnlearnedModels(name, trained, costs, holdout_offset, measured)
+            return UnlearnedModels(name, trained, costs, retrained_offset, measured)
 
         yield end(NONE, self.originals)
         for name in (name for name in predicted if name not in ENDS):
@@ -422,7 +422,7 @@ def problem_of(
     dataset: str,
     originals: Sequence[str],
     retrained: Sequence[str],
-    nuisance_control: Sequence[str] = (),
+    innocent: Sequence[str] = (),
     setups: Iterable[str],
     n: int,
     repetitions: int,
@@ -430,7 +430,7 @@ def problem_of(
     seed: int,
 ) -> Problem:
     asked = setups_of(setups, n, repetitions, pool, seed)
-    return read_problem(originals, retrained, dataset, asked, nuisance_control)
+    return read_problem(originals, retrained, dataset, asked, innocent)
 
 
 def read_problem(
@@ -438,7 +438,7 @@ def read_problem(
     retrained: Iterable[str],
     dataset: str,
     setups: Iterable[Setup],
-    nuisance_control: Sequence[str] = (),
+    innocent: Sequence[str] = (),
 ) -> Problem:
     """Read a problem from its traces and its dataset, the variant `original`.
 
@@ -451,7 +451,7 @@ def read_problem(
         read_trained(originals, ORIGINAL, string_ids),
         read_trained(retrained, RETAIN, string_ids),
         tuple(setups),
-        read_trained(nuisance_control, RETAIN, string_ids) if nuisance_control else None,
+        read_trained(innocent, RETAIN, string_ids) if innocent else None,
     )
     if not problem.forget.any() or not problem.copies("test").any():
         raise UserError(
@@ -459,7 +459,7 @@ def read_problem(
             "of the variant original of an unlearning problem"
         )
     of_dataset = strings[PROBLEM_KEYS[1:]].iloc[0].to_dict()
-    for trained in filter(None, (problem.originals, problem.retrained, problem.nuisance_control)):
+    for trained in filter(None, (problem.originals, problem.retrained, problem.innocent)):
         if trained.problem != {"model": problem.keys["model"], **of_dataset}:
             raise UserError(
                 f"{dataset}: is of {of_dataset}, the traces of {trained.what} models are of "

@@ -111,11 +111,11 @@ def evaluate(
                 scores.append(row)
         effects.extend(evaluation.effects())
         samples = evaluation.samples(problem.stock)
-        nuisance_control = [
-            evaluation.confidences(one.of(problem.stock)) for one in problem.nuisance_controls
+        innocent = [
+            evaluation.confidences(one.of(problem.stock)) for one in problem.innocent_models
         ]
-        tests.append(tell_apart(problem, method.name, samples, rules, *nuisance_control))
-    for one in problem.nuisance_controls:
+        tests.append(tell_apart(problem, method.name, samples, rules, *innocent))
+    for one in problem.innocent_models:
         samples = Evaluation(problem, one, rules).samples(problem.stock)
         tests.append(tell_apart(problem, one.name, samples, rules))
     rows, of_strings = zip(*tests, strict=True)

@@ -54,7 +54,7 @@ class Verdict(NamedTuple):
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Kinds of strings of which too little probability is kept; often none."""
+        """Kinds of strings that keep too little probability; often none."""
         return tuple(name for name, share in self.kept.items() if share < KEEPS)
 
 

@@ -30,7 +30,7 @@ VALUES = ["before", "after", "retrained"]
 KEYS = ["model", "method", "string_role", "measure", "evidence"]
 LIGHT = 0.3
 PLACEBO_COLOUR = "0.6"
-FEWEST_ASKED = 6  # forget strings of all seeds; a mean of fewer is not drawn
+FEWEST_ANSWERABLE = 6  # forget strings of all seeds; a mean of fewer is not drawn
 ROW_HEIGHT = 0.25  # inches, of a method
 
 
@@ -72,8 +72,8 @@ def unlearning_memorisation(memorisation: pd.DataFrame) -> plt.Figure:
 
 
 def memorised(memorisation: pd.DataFrame) -> pd.DataFrame:
-    asked = memorisation[memorisation["answerable"].astype(bool)]
-    return by_seed.of_seeds(asked, KEYS, VALUES)
+    answerable = memorisation[memorisation["answerable"].astype(bool)]
+    return by_seed.of_seeds(answerable, KEYS, VALUES)
 
 
 def in_order(shares: pd.DataFrame) -> list[str]:
@@ -90,12 +90,12 @@ def draw_measures(
         of_panel = (memorisation["measure"] == measure) & (memorisation["evidence"] == evidence)
         found = shares[(shares["measure"] == measure) & (shares["evidence"] == evidence)]
         axes.set_xlim(-0.04, 1.04)
-        n_asked, counted = how_many(memorisation[of_panel])
-        if n_asked >= FEWEST_ASKED:
+        n_answerable, counted = how_many(memorisation[of_panel])
+        if n_answerable >= FEWEST_ANSWERABLE:
             draw_shares(axes, found, rows, style.MEASURES[measure].colour)
         else:
             middle = (len(rows) - 1) / 2
-            text = "too few strings asked" if n_asked else "no string asked"
+            text = "too few strings asked" if n_answerable else "no string asked"
             axes.text(0.5, middle, text, ha="center", va="center", rotation=90)
         method_rows.unit_axis(axes, "")
         method_rows.part_ends(axes, rows)
@@ -109,8 +109,8 @@ def draw_measures(
 
 def how_many(rows: pd.DataFrame) -> tuple[int, str]:
     strings = rows[rows["string_role"] == FORGET].drop_duplicates(["seed", "string_id"])
-    n_asked = int(strings["answerable"].sum())
-    return n_asked, f"{n_asked} of {len(strings)} asked"
+    n_answerable = int(strings["answerable"].sum())
+    return n_answerable, f"{n_answerable} of {len(strings)} asked"
 
 
 def draw_shares(axes: plt.Axes, shares: pd.DataFrame, rows: list[str], colour: str) -> None:

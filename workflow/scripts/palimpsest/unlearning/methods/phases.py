@@ -174,7 +174,9 @@ class Training(Phase):
         """Passes over a batch per step; single strings that a phase adds do not count."""
         return 1 if self.paired_set is None else 2
 
-    def loss(self, task: Task, batch: ModelsBatch, beside: ModelsBatch | None) -> torch.Tensor:
+    def loss(
+        self, task: Task, batch: ModelsBatch, paired_batch: ModelsBatch | None
+    ) -> torch.Tensor:
         """The loss [M] of each model on its own batch; `paired_batch` may be None."""
         raise NotImplementedError
 

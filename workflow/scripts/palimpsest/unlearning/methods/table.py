@@ -19,7 +19,6 @@ from palimpsest.unlearning.methods.phases import ROLES, Phase, Training, registe
 from palimpsest.unlearning.run.setups import ENDS, SOURCES
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")  # a part of paths
-METHOD_OR_POINT = rf"{NAME.pattern}(?:\.\d+)?"  # the points of a grid are numbered
 REPEAT, PHASES, GRID, WARNING, SOURCE = "repeat", "phases", "grid", "warning", "source"
 KEYS = {PHASES, GRID, WARNING, SOURCE}
 MOST_REPEATED, MOST_POINTS, DEEPEST = 1000, 1000, 4

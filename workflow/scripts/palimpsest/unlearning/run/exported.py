@@ -49,7 +49,7 @@ def unlearned_model(
         "method": method,
         "phases": applied.written,
         "origin": origin,
-        "draw": 0,
+        "unlearning_replicate": 0,
         "starts_from": {"variant": variant, "replicate": start},
     }
     return unlearned, about

@@ -91,11 +91,14 @@ def models_by_method(methods: Iterable[str], models: Mapping) -> dict[str, Metho
         if method in ENDS:
             origins = models["ends"][method]
             unlearning_replicates = [0] * len(origins)
-        holdout_offset, variant = (
-            (models["holdout_offset"], RETAIN) if method == RETRAIN else (0, ORIGINAL)
+        retrained_offset, variant = (
+            (models["retrained_offset"], RETAIN) if method == RETRAIN else (0, ORIGINAL)
         )
         found[method] = MethodModels(
-            origins, unlearning_replicates, variant, [holdout_offset + origin for origin in origins]
+            origins,
+            unlearning_replicates,
+            variant,
+            [retrained_offset + origin for origin in origins],
         )
     return found
 
@@ -166,9 +169,9 @@ class UnlearningJobs:
         for unlearning_run in self.unlearning_runs:
             for variant in (ORIGINAL, RETAIN):
                 yield from self.replicates(unlearning_run, variant)
-            yield from self.nuisance_control(unlearning_run)
+            yield from self.innocent_replicates(unlearning_run)
 
-    def nuisance_control(self, unlearning_run: UnlearningRun) -> list[Runs]:
+    def innocent_replicates(self, unlearning_run: UnlearningRun) -> list[Runs]:
         """The trainings of innocent models, by a recipe of their own; [] if there are none.
 
         Their numbers follow those of all retrained models, because the seed of a model depends on
@@ -183,9 +186,11 @@ class UnlearningJobs:
             )
         ]
 
-    def nuisance_control_trained(self, unlearning_run: UnlearningRun, pattern: str) -> list[str]:
+    def innocent_trained(self, unlearning_run: UnlearningRun, pattern: str) -> list[str]:
         return [
-            path for runs in self.nuisance_control(unlearning_run) for path in runs.paths(pattern)
+            path
+            for runs in self.innocent_replicates(unlearning_run)
+            for path in runs.paths(pattern)
         ]
 
     def replicates(self, unlearning_run: UnlearningRun, variant: str) -> list[Runs]:
@@ -295,7 +300,7 @@ class UnlearningJobs:
             "origins": [origin for origin, _ in runs],
             "unlearning_replicates": [number for _, number in runs],
             "ends": {end: [one for one, _ in self.runs(end)[first : last + 1]] for end in ENDS},
-            "holdout_offset": self._n_retrained,
+            "retrained_offset": self._n_retrained,
         }
 
     def phases(self) -> dict[str, list[dict]]:

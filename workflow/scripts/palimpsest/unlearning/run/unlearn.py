@@ -38,7 +38,7 @@ class Unlearning:
             "variant": part.variant,
             "starts": part.starts,
             "origins": part.origins,
-            "draws": part.unlearning_replicates,
+            "draws": part.unlearning_replicates,  # frozen: the key of the state hashes this name
             "afterwards": asdict(self.afterwards),
         }
         return Question(self.method.name, about, len(part.origins), self.of_some)

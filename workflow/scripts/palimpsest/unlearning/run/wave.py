@@ -42,7 +42,7 @@ class UnlearningWave:
         # Under reuse-n-1, one original model is unlearned many times. Then there are fewer original
         # than retrained models, and a model of the ideal may have no original model.
         there = [part.variant != RETAINED or trained.has(ORIGINAL, one) for one in self.origins]
-        self.beside = {ORIGINAL: np.array(there), RETAINED: np.ones(len(places), dtype=bool)}
+        self.has_paired = {ORIGINAL: np.array(there), RETAINED: np.ones(len(places), dtype=bool)}
         self.models = self._opened(np.arange(len(places)))
         self._stages: list[pd.DataFrame] = []
 
@@ -116,7 +116,7 @@ class UnlearningWave:
         self.relearned = np.full(len(self.origins), np.nan)
         self.relearn_limit = np.full(len(self.origins), np.nan)
         places = self._first(relearning.models)
-        places = places[self.beside[ORIGINAL][places]]
+        places = places[self.has_paired[ORIGINAL][places]]
         if not len(places):
             return
         workbench, rate = self.workbench, self.workbench.run.recipe.peak_rate
@@ -216,7 +216,7 @@ class UnlearningWave:
         """L2 distance float64[models] of all weights from the paired model; NaN without one."""
         squares = np.full(len(self.origins), np.nan)
         with self.models.weights() as weights:
-            for place in np.flatnonzero(self.beside[variant]):
+            for place in np.flatnonzero(self.has_paired[variant]):
                 other = self.trained.of(variant, self.origins[place])
                 squares[place] = sum(
                     float((tensor[place].double().cpu() - other[name].double()).square().sum())
