@@ -144,7 +144,7 @@ def disagreement(models, seeds, ever):
         start=6.0 if ever else np.nan,
         assumption_broken=np.nan,
     )
-    return frame
+    return frame.assign(expected_score=frame["score"].where(frame["seed"].isna()))
 
 
 def exact(models, seeds, ever):
@@ -217,7 +217,7 @@ def thresholds(models, seeds, ever):
     rules = pd.DataFrame({"start_rule": ["after_last_miss", "first_crossing"]})
     frame = frame.merge(rules, how="cross")
     known = (frame["epoch"] / frame["epoch"].max()) * frame["loss_threshold"] * ever
-    return frame.assign(share_memorised=known, share_memorised_unseen=known / 8)
+    return frame.assign(share_memorised=known, share_memorised_unseen=known / 8, counterpart=None)
 
 
 def training_size(models, seeds, ever):
