@@ -4,13 +4,15 @@ Columns of tables that need a trained model are renamed, too.
 """
 
 import json
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from palimpsest import tables
-from palimpsest.renamed_results import earlier_folders, rename
-from palimpsest.unlearning.kinds import STAGES
+from palimpsest import paths, tables
+from palimpsest.information.kinds import LAYERS
+from palimpsest.renamed_results import EARLIER_COLUMNS, earlier_folders, rename
+from palimpsest.unlearning.kinds import STAGES, UNLEARNED, UNLEARNED_MODELS
 
 REMEDY = "to train nothing again, add --rerun-triggers mtime to the next call"
 VALUES = {"epochs": 50, "batch_size": 8}
@@ -117,11 +119,20 @@ def test_a_folder_whose_manifest_says_nothing_stays(here, text):
     assert (before / "trace.parquet").is_file()
 
 
-def test_columns_get_their_names_of_today(here):
-    """Values, types and times stay, and a table with the names of today is not written again."""
-    path = here / "results/unlearning/default/a-twin/L1/n16-seed0/unlearned/npo/runs-0-1"
-    path.mkdir(parents=True)
-    path /= "stages.parquet"
+@pytest.mark.parametrize(
+    "file",
+    [
+        "results/unlearning/default/a-twin/L1/n16-seed0/unlearned/npo/runs-0-1/stages.parquet",
+        f"{paths.STATE}/0123456789abcdef0123/0-1-{STAGES.name}.parquet",
+    ],
+)
+def test_columns_get_their_names_of_today(here, file):
+    """Values, types and times stay, and a table with the names of today is not written again.
+
+    So do those of finished parts, from which a killed job goes on.
+    """
+    path = here / file
+    path.parent.mkdir(parents=True)
     filled = STAGES.schema.empty_table().to_pandas().reindex(range(2))
     text = dict.fromkeys(("model", "language", "method", "stage", "phase"), "x")
     rows = filled.assign(**text, unlearning_replicate=[0, 1]).fillna(0)
@@ -135,3 +146,9 @@ def test_columns_get_their_names_of_today(here):
     assert path.stat().st_mtime_ns == before
     assert len(tables.read(path, STAGES)) == 2
     assert len(rename([])) == 1
+
+
+def test_parts_of_killed_jobs_are_found_by_the_names_of_their_kinds():
+    patterns = [Path(pattern) for pattern in EARLIER_COLUMNS if pattern.startswith(paths.STATE)]
+    found = {pattern.stem.removeprefix("*-*-") for pattern in patterns}
+    assert found == {kind.name for kind in (UNLEARNED, UNLEARNED_MODELS, STAGES, LAYERS)}

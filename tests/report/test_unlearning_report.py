@@ -354,11 +354,11 @@ def test_rows_have_the_numbers_of_the_tables():
     assert row["steps"] == "10\u00a0%"
 
 
-def test_a_measure_only_counts_strings_that_it_is_asked_of():
+def test_a_measure_only_counts_answerable_strings():
     (group,) = findings()["groups"]
     rows = {(row["measure"], row["string_role"]): row for row in group["memorised"]}
-    assert rows["recollection", "forget"]["asked"] == "15 of 30"
-    assert rows["contextual memorisation", "forget"]["asked"] == "0 of 30"
+    assert rows["recollection", "forget"]["answerable"] == "15 of 30"
+    assert rows["contextual memorisation", "forget"]["answerable"] == "0 of 30"
     assert rows["contextual memorisation", "forget"]["after"] == "–"
     assert rows["counterfactual memorisation", "placebo"]["after"] == "4\u00a0% [4, 4]"
     assert rows["counterfactual memorisation", "forget"]["retrained"] == "6\u00a0%"

@@ -26,13 +26,17 @@ EARLIER_REPLICATES = (
 MANIFEST = "manifest.json"
 # Columns that had another name, of the tables that match a pattern
 EARLIER_REPLICATE = {"draw": "unlearning_replicate"}
+EARLIER_INFORMATION = {"mutual_information_exchanged": "mutual_information_permuted"}
 EARLIER_COLUMNS = {
     "results/unlearning/**/unlearned.parquet": EARLIER_REPLICATE,
     "results/unlearning/**/models.parquet": EARLIER_REPLICATE,
     "results/unlearning/**/stages.parquet": EARLIER_REPLICATE,
-    "results/information/**/layers.parquet": {
-        "mutual_information_exchanged": "mutual_information_permuted"
-    },
+    "results/information/**/layers.parquet": EARLIER_INFORMATION,
+    # Finished parts of killed jobs: the first and last model, and the name of the kind
+    f"{paths.STATE}/*/*-*-unlearned.parquet": EARLIER_REPLICATE,
+    f"{paths.STATE}/*/*-*-unlearned_models.parquet": EARLIER_REPLICATE,
+    f"{paths.STATE}/*/*-*-unlearning_stages.parquet": EARLIER_REPLICATE,
+    f"{paths.STATE}/*/*-*-layers.parquet": EARLIER_INFORMATION,
 }
 # The values of a recipe that decide a trace on any machine
 OF_TRACES = (
