@@ -31,6 +31,11 @@ WRONG = {
         "unlearning/search/seeds: seed 1 of L4 is in the evaluation, too, and a method must not be "
         "tuned on the problems that it is judged on; choose another seed",
     ),
+    "a search with too many points for a command": (
+        "unlearning: {search: {settings: 64}}",
+        "unlearning/search/settings: 64 points of every method are ",
+        " bytes in a command, and Linux allows 120,000; lower it",
+    ),
     "a search in an unknown language": (
         "unlearning: {search: {languages: [L99]}}",
         "unlearning/search/languages[0]: ",

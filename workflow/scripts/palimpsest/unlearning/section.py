@@ -5,6 +5,7 @@ Source: Are we making progress in unlearning?
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 
@@ -32,6 +33,9 @@ from palimpsest.unlearning.run.jobs import (
 )
 from palimpsest.unlearning.run.setups import BOOTSTRAP, ENDS, OTHER_MODELS
 from palimpsest.unlearning.tuning.jobs import SEARCH, search_of
+
+# Linux allows 131,072 bytes in one argument of a command; the others are short.
+MOST_BYTES = 120_000
 
 
 def requests(settings: Settings) -> Iterator[Runs]:
@@ -99,9 +103,12 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
             yield from without_probabilities(
                 settings, key, languages, "unlearning/groups: derivation"
             )
-    yield from _methods(jobs)
+    wrong_methods = [*_methods(jobs)]
+    yield from wrong_methods
     yield from _adapters(jobs)
     yield from _search(jobs)
+    if not wrong_methods:
+        yield from _long_search(settings)
     yield from _forget_set(block)
     yield from _innocent(settings, block)
     n, pool = block["n"], block["pool"]
@@ -184,6 +191,18 @@ def _search(jobs: UnlearningJobs) -> Iterator[Mistake]:
             "unlearning/search/seeds",
             f"seed {seeds[0]} of {min(both)} is in the evaluation, too, and a method must not be "
             "tuned on the problems that it is judged on; choose another seed",
+        )
+
+
+def _long_search(settings: Settings) -> Iterator[Mistake]:
+    """A search whose points are too long for the command line of its job."""
+    n_bytes = len(json.dumps(search_of(settings).values()).encode())
+    if n_bytes > MOST_BYTES:
+        n = settings.block("unlearning")["search"]["settings"]
+        yield Mistake(
+            "unlearning/search/settings",
+            f"{n} points of every method are {n_bytes:,} bytes in a command, and Linux allows "
+            f"{MOST_BYTES:,}; lower it",
         )
 
 
