@@ -113,6 +113,14 @@ def test_orders_that_are_alike_decide_about_no_association(value, region, verdic
         assert row["note"].endswith("the exact test against random orders")
 
 
+def test_without_an_interval_there_is_no_test():
+    """Seeds with undefined values may have lost it, whether the others are alike or not."""
+    for values in ([0.2] * 5, [0.2, 0.3, 0.4, 0.5, 0.6]):
+        row = judge(of(values)._replace(lower=np.nan, upper=np.nan), claim(region=above(0)))
+        assert row["verdict"] == "cannot tell"
+        assert np.isnan([row["p_value"], row["seeds_needed"]]).all()
+
+
 def test_orders_that_come_up_by_chance_do_not_decide():
     estimate = of([1.0] * 3)._replace(p_of_chance=0.06)
     assert judge(estimate, claim(region=above(0), limits=DIFFERENCE))["verdict"] == "cannot tell"

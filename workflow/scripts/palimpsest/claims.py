@@ -356,8 +356,10 @@ def test_of(estimate: Estimate, lower: float, upper: float, claim: Claim) -> Tes
     """
     if estimate.over != SEEDS:
         return Test(OTHER, estimate.p_value)
+    if np.isnan([lower, upper]).any():
+        return Test(OTHER, np.nan)
     mean, bound, n = estimate.mean, nearest_bound(estimate.mean, claim), len(estimate.values)
-    if lower != upper:
+    if lower < upper:
         return Test(STUDENT, student_p_value(estimate.values, bound))
     bound = np.round(bound, DECIMALS)
     if not np.isnan(estimate.p_of_chance) and (bound <= 0 < mean or mean < 0 <= bound):
