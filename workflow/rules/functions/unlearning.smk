@@ -116,9 +116,7 @@ def trained_on_variant(variant, pattern):
 
 def innocent_traces(wildcards):
     """The traces of innocent models; [] if none are asked for."""
-    return unlearning_jobs.innocent_trained(
-        unlearning_run(wildcards), paths.REPLICATES_TRACE
-    )
+    return unlearning_jobs.innocent_trained(unlearning_run(wildcards), paths.REPLICATES_TRACE)
 
 
 def unlearned(pattern):

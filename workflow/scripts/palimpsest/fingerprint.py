@@ -219,11 +219,12 @@ class Source:
     def statements(self) -> list[ast.stmt]:
         """All statements of the module, without imports: an import counts where its name is used.
 
-        The imports of a package's `__init__.py` do count, because the package offers these names.
+        So does a lazy one. The imports of a package's `__init__.py` do count, because the package
+        offers these names.
         """
         if _file(self.module).name == "__init__.py":
             return list(self.tree.body)
-        return [one for one in self.tree.body if not isinstance(one, ast.Import | ast.ImportFrom)]
+        return [one for one in self.tree.body if not _is_import(one)]
 
     @property
     def postpones(self) -> bool:
@@ -329,6 +330,12 @@ def _lazily_imported(value: ast.expr | None) -> str | None:
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "lazy_import":
         return ast.literal_eval(value.args[0])
     return None
+
+
+def _is_import(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Assign):
+        return _lazily_imported(statement.value) is not None
+    return isinstance(statement, ast.Import | ast.ImportFrom)
 
 
 def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
