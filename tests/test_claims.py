@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -179,10 +179,16 @@ def test_a_statistic_outside_its_limits_is_an_error():
 
 
 @given(values=SEED_VALUES, region=ANY_REGION)
+@example(values=[0.0] * 5, region=above(0.5))
+@example(values=[0.0] * 4, region=above(0.5))
 def test_a_verdict_is_a_p_value_below_5_percent(values, region):
+    """Of Student's test. Seeds that are all alike have the sign test, whose level is 1/16."""
     row = judged(values, region)
     if np.isnan(row["p_value"]):
         assert row["verdict"] == "cannot tell"
+    elif row["lower"] == row["upper"]:
+        assert row["p_value"] <= 1 / 16
+        assert row["verdict"] != "cannot tell"
     elif abs(row["p_value"] - 0.05) > 1e-6:
         assert (row["p_value"] < 0.05) == (row["verdict"] != "cannot tell")
 

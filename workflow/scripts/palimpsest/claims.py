@@ -28,6 +28,7 @@ from palimpsest.statistics import (
     CONFIDENCE,
     DECIMALS,
     MOST_VALUES,
+    Interval,
     holm,
     sample_size,
     student_p_value,
@@ -311,19 +312,18 @@ def judge(estimate: Estimate, claim: Claim) -> dict:
     # really tested.
     forced = claim.by_construction and all(map(claim.region.holds, estimate.values))
     clipped = tuple(np.clip([lower, upper], least, most))
-    test = test_of(estimate, lower, upper, claim)
+    test = UNTESTED if forced else test_of(estimate, Interval(mean, lower, upper), claim)
     decides = lower < upper or estimate.counts_certain or test.p_value <= DECISIVE.get(test.name, 0)
     verdict = verdict_on(clipped, claim.region) if decides or forced else CANNOT_TELL
-    bound = np.nan if forced or test.name != STUDENT else nearest_bound(mean, claim)
-    needed = sample_size(estimate.values, bound) if verdict == CANNOT_TELL else np.nan
-    note = note_on(verdict, estimate, needed, "" if forced else test.name)
+    needed = sample_size(estimate.values, test.bound) if verdict == CANNOT_TELL else np.nan
+    note = note_on(verdict, estimate, needed, test.name)
     return {
         "n_seeds": len(estimate.values),
         "estimate": mean,
         "interval_over": "" if np.isnan([lower, upper]).any() else estimate.over,
         "lower": clipped[0],
         "upper": clipped[1],
-        "p_value": np.nan if forced else test.p_value,
+        "p_value": test.p_value,
         "verdict": verdict,
         "note": "; ".join(filter(None, [note, *estimate.remarks])),
         "seeds_needed": needed,
@@ -335,19 +335,24 @@ FEWEST_ALIKE = 5  # seeds of which all have one value: fewer decide nothing
 
 
 class Test(NamedTuple):
-    """A test of the nearest bound of a claim's region, and its two-sided p-value."""
+    """A test of the nearest bound of a claim's region, and its two-sided p-value.
+
+    Only Student's test names the bound: more seeds may bring it out of the interval.
+    """
 
     name: str
     p_value: float
+    bound: float = np.nan
 
 
+UNTESTED = Test("", np.nan)
 STUDENT, ORDERS, SIGNS, OTHER = "student", "orders", "signs", "other"
 # The largest p-values with which seeds that are all alike decide
 DECISIVE = {ORDERS: 1 - CONFIDENCE, SIGNS: 2 / 2**FEWEST_ALIKE}
 
 
-def test_of(estimate: Estimate, lower: float, upper: float, claim: Claim) -> Test:
-    """The test of the bound that is nearest to an estimate with these ends of its interval.
+def test_of(estimate: Estimate, interval: Interval, claim: Claim) -> Test:
+    """The test of the bound that is nearest to an estimate with this interval.
 
     Seeds that are all alike have no Student's test. If they share an order that random orders would
     hardly have, the truth is on the estimate's side of 0: this decides about a bound that is not on
@@ -356,11 +361,12 @@ def test_of(estimate: Estimate, lower: float, upper: float, claim: Claim) -> Tes
     """
     if estimate.over != SEEDS:
         return Test(OTHER, estimate.p_value)
-    if np.isnan([lower, upper]).any():
-        return Test(OTHER, np.nan)
-    mean, bound, n = estimate.mean, nearest_bound(estimate.mean, claim), len(estimate.values)
-    if lower < upper:
-        return Test(STUDENT, student_p_value(estimate.values, bound))
+    if np.isnan(interval).any():
+        return UNTESTED
+    mean, n = interval.mean, len(estimate.values)
+    bound = nearest_bound(mean, claim)
+    if interval.lower < interval.upper:
+        return Test(STUDENT, student_p_value(estimate.values, bound), bound)
     bound = np.round(bound, DECIMALS)
     if not np.isnan(estimate.p_of_chance) and (bound <= 0 < mean or mean < 0 <= bound):
         return Test(ORDERS, estimate.p_of_chance)
