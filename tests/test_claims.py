@@ -18,6 +18,7 @@ from palimpsest.claims import (
     RETRAINING,
     SHARE,
     STAND_INS,
+    TOO_FEW_ON_ONE_SIDE,
     Case,
     Claim,
     above,
@@ -31,7 +32,7 @@ from palimpsest.claims import (
     statistic,
 )
 from palimpsest.estimates import SEEDS as SEEDS_VARY
-from palimpsest.estimates import Estimate
+from palimpsest.estimates import Estimate, over_seeds
 from palimpsest.sections import KINDS, SECTIONS
 from palimpsest.statistics import DECIMALS, student
 
@@ -182,7 +183,10 @@ def test_a_statistic_outside_its_limits_is_an_error():
 @example(values=[0.0] * 5, region=above(0.5))
 @example(values=[0.0] * 4, region=above(0.5))
 def test_a_verdict_is_a_p_value_below_5_percent(values, region):
-    """Of Student's test. Seeds that are all alike have the sign test, whose level is 1/16."""
+    """Of Student's test. Seeds that are all alike have the sign test, whose level is 1/16.
+
+    Five seeds or more must also pass the sign test: all of five have to be on one side.
+    """
     row = judged(values, region)
     if np.isnan(row["p_value"]):
         assert row["verdict"] == "cannot tell"
@@ -190,7 +194,12 @@ def test_a_verdict_is_a_p_value_below_5_percent(values, region):
         assert row["p_value"] <= 1 / 16
         assert row["verdict"] != "cannot tell"
     elif abs(row["p_value"] - 0.05) > 1e-6:
-        assert (row["p_value"] < 0.05) == (row["verdict"] != "cannot tell")
+        decides = row["p_value"] < 0.05
+        if decides and row["verdict"] == "cannot tell":
+            assert len(values) >= 5
+            assert row["note"] == TOO_FEW_ON_ONE_SIDE
+        else:
+            assert decides == (row["verdict"] != "cannot tell")
 
 
 def test_inside_two_bounds_the_p_value_is_that_of_the_test_of_equivalence():
@@ -442,3 +451,53 @@ def test_facts_go_to_the_statistics_that_have_an_argument_of_their_name():
 def test_an_argument_that_nothing_uses_is_an_error():
     with pytest.raises(TypeError, match="mean_of_column: no argument colum"):
         mean_of_column.of(colum="x")
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([0.5, 0.6, 0.7, 0.8, 0.9], "agrees"),
+        ([-0.01, 0.7, 0.7, 0.8, 0.9], "cannot tell"),
+        ([0.4, 0.6, 0.7, 0.7], "agrees"),
+        # With nine seeds, one may be on the other side.
+        ([-0.01, 0.6, 0.7, 0.8, 0.9, 0.6, 0.7, 0.8, 0.9], "agrees"),
+    ],
+)
+def test_five_seeds_or_more_pass_the_sign_test_as_well(values, verdict):
+    """A seed below 0 leaves Student's interval of five seeds above 0."""
+    row = judged(values, above(0))
+    assert row["verdict"] == verdict
+    if len(values) == 5:
+        assert row["lower"] > 0
+        assert row["note"] == ("" if verdict == "agrees" else TOO_FEW_ON_ONE_SIDE)
+
+
+def of_models(values, n_seeds=5):
+    """The verdicts over seeds, and over models and seeds, of one value per model."""
+    chance = np.random.default_rng(0)
+    rows = [
+        {"language": "L", "model": f"m{i}", "seed": seed, "value": value + chance.normal(0, 0.01)}
+        for i, value in enumerate(values)
+        for seed in range(n_seeds)
+    ]
+
+    def by_model(frame):
+        return over_seeds(frame.set_index(["model", "seed"])["value"])
+
+    row = judge_all([claim(by_model)], {"one": pd.DataFrame(rows)}).iloc[0]
+    return row["verdict"], row["verdict_models"]
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ([1, 2, 3, 4, 5], ("agrees", "agrees")),
+        ([-1, -2, -3, -4, -5], ("disagrees", "disagrees")),
+        ([-1, 2, 3, 4, 5, 6], ("agrees", "cannot tell")),
+        ([-1, 2, 3, 4, 5, 6, 7, 8, 9], ("agrees", "agrees")),
+        ([1, 2, 3, 4], ("agrees", "")),
+        ([-1, 1, -1, 1, -1, 1], ("cannot tell", "cannot tell")),
+    ],
+)
+def test_a_verdict_over_models_needs_the_sign_test_of_the_models(values, found):
+    assert of_models(values) == found

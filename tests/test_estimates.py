@@ -5,10 +5,7 @@ import pandas as pd
 import pytest
 
 from palimpsest.estimates import (
-    DROPPED,
-    MARKED,
     SEEDS,
-    VOIDS,
     clipped,
     interval_note,
     intervals_over_seeds,
@@ -27,46 +24,55 @@ UNITS = pd.Series(
 )
 
 
+COMPLETE = UNITS.fillna(4.0)
+
+
 def test_the_models_of_a_seed_are_averaged_first():
-    found = over_seeds(UNITS, DROPPED)
-    assert found.values == (2, 4, 5)
-    assert (found.mean, found.lower, found.upper) == student([2, 4, 5])
-    assert found.models == {"m": 8 / 3, "n": 4.5}
+    found = over_seeds(COMPLETE)
+    assert found.values == (2, 4, 4.5)
+    assert (found.mean, found.lower, found.upper) == student([2, 4, 4.5])
+    assert found.models == {"m": 8 / 3, "n": 13 / 3}
     assert found.over == SEEDS
-    wide = over_seeds(UNITS.unstack("model"), DROPPED)
+    assert found.remarks == ()
+    wide = over_seeds(COMPLETE.unstack("model"))
     assert wide == found
 
 
 def test_families_are_averaged_as_models_are():
     by_family = UNITS.rename_axis(index={"model": "family"})
-    assert over_seeds(by_family, DROPPED).families == over_seeds(UNITS, DROPPED).models
+    assert over_seeds(by_family).families == over_seeds(UNITS).models
 
 
 @pytest.mark.parametrize("values", [UNITS, UNITS.unstack("model")], ids=["units", "models"])
-def test_undefined_values_do_as_the_call_says(values):
-    dropped, marked, voids = (
-        over_seeds(values, undefined, units="cases", remarks=["more"])
-        for undefined in (DROPPED, MARKED, VOIDS)
-    )
-    assert dropped.remarks == ("more",)
-    assert marked.remarks == ("undefined in 1 of 6 cases", "more")
-    assert marked[:4] == dropped[:4]
-    assert voids.remarks == marked.remarks
-    assert voids.mean == dropped.mean
-    assert np.isnan([voids.lower, voids.upper]).all()
+def test_a_model_without_a_value_in_some_seed_is_left_out_of_all_seeds(values):
+    found = over_seeds(values, units="cases", remarks=["more"])
+    assert found.values == (1, 2, 5)
+    assert found[1:4] == student([1, 2, 5])
+    assert found.models == {"m": 8 / 3}
+    assert found.remarks == ("undefined in 1 of 6 cases, whose models are left out", "more")
 
 
-@pytest.mark.parametrize("undefined", [DROPPED, MARKED, VOIDS])
-def test_without_undefined_values_all_rules_agree(undefined):
-    values = pd.Series([0.5, 0.25, 1.0])
-    assert over_seeds(values, undefined) == over_seeds(values, DROPPED)
-    none = over_seeds(values * np.nan, undefined)
+@pytest.mark.parametrize(
+    "values",
+    [pd.Series([1.0, 2.0, np.nan]), UNITS.mask(UNITS == 1), UNITS.mask(UNITS == 1).unstack()],
+    ids=["seeds", "units", "models"],
+)
+def test_undefined_values_in_every_model_leave_no_interval(values):
+    found = over_seeds(values)
+    n_undefined = int(np.isnan(values.to_numpy()).sum())
+    assert found.remarks == (f"undefined in {n_undefined} of {values.size} values",)
+    assert np.isfinite(found.mean)
+    assert np.isnan([found.lower, found.upper]).all()
+
+
+def test_nothing_but_undefined_values_is_no_estimate():
+    none = over_seeds(pd.Series([np.nan, np.nan]))
     assert (none.values, none.remarks) == ((), ())
 
 
 def test_an_interval_that_is_taken_away_says_why_first():
-    found = over_seeds(UNITS, MARKED).without_interval("too few")
-    assert found.remarks == ("too few", "undefined in 1 of 6 values")
+    found = over_seeds(UNITS).without_interval("too few")
+    assert found.remarks == ("too few", "undefined in 1 of 6 values, whose models are left out")
     assert np.isnan([found.lower, found.upper]).all()
 
 

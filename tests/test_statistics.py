@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from palimpsest.statistics import (
+    SIGN_LEVEL,
     holm,
     is_constant,
+    median_interval,
     order_p_value,
     pair_order,
     rank_association,
@@ -245,3 +247,22 @@ def test_random_orders_are_rejected_as_often_as_said():
     x = [[4, 3, 2, 1]] * 5
     p = np.array([order_p_value(x, chance.integers(0, 6, (5, 4))) for _ in range(400)])
     assert (p <= 0.05).mean() < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
+
+
+@pytest.mark.parametrize("n", range(5, 41))
+def test_the_interval_of_the_median_is_scipys(n):
+    """`quantile_test` has an exact interval of a quantile as well."""
+    values = np.random.default_rng(n).exponential(size=n)
+    test = stats.quantile_test(values, p=0.5, alternative="two-sided")
+    expected = test.confidence_interval(1 - 2 * SIGN_LEVEL - 1e-12)
+    assert median_interval(values) == (expected.low, expected.high)
+
+
+@pytest.mark.parametrize("n", range(5))
+def test_few_values_have_no_interval_of_the_median(n):
+    assert median_interval(range(n)) == (-np.inf, np.inf)
+
+
+def test_five_values_bound_their_median_by_the_lowest_and_the_highest():
+    assert median_interval([3, 1, 2, 5, 4]) == (1, 5)
+    assert median_interval([7, 3, 1, 2, 5, 4, 6, 9, 8]) == (2, 8)

@@ -1,17 +1,21 @@
 """Error rates and power of the verdicts, in simulated studies with a known truth.
 
-Run as a script: `python tests/benchmarks/bench_verdicts.py`. Every study has one model, and three
-or five seeds. In the first rows, the true value of a statistic lies exactly on the bound of its
-claim, so both verdicts are wrong. The peer of these rows is the same interval without the rule for
-seeds that are all alike: an interval without width is then one like any other. In the last rows,
-the claim holds by effects of the sizes that the default experiment has, in standard deviations
-between seeds. Their peer is the power that the noncentral t distribution predicts.
+Run as a script: `python tests/benchmarks/bench_verdicts.py`. Studies have three or five seeds and,
+where nothing else is said, one model. In the first rows, the median of a statistic lies exactly on
+the bound of its claim: "agrees" is wrong if the claim says that the median is above, and
+"disagrees" if it says that the median is not below. The peer is Student's interval alone, for which
+an interval without width is one like any other. Rows with the mean on the bound have no target:
+verdicts do not speak of the mean. In the last rows, the claim holds by effects of the sizes that
+the default experiment has, in standard deviations between seeds. Their peer is the power that the
+noncentral t distribution predicts.
 """
 
 import math
 import sys
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,7 +28,7 @@ from rows import Row, at_most, main, shown  # noqa: E402
 
 from palimpsest import claims  # noqa: E402
 from palimpsest.estimates import SEEDS as OVER_SEEDS  # noqa: E402
-from palimpsest.estimates import Estimate  # noqa: E402
+from palimpsest.estimates import Estimate, over_seeds  # noqa: E402
 from palimpsest.memorisation.claims.claim_statistics import over_units  # noqa: E402
 from palimpsest.statistics import (  # noqa: E402
     DECIMALS,
@@ -33,7 +37,7 @@ from palimpsest.statistics import (  # noqa: E402
     student,
 )
 
-N_STUDIES, TINY = 1000, 10
+N_STUDIES, N_ON_THE_BOUND, TINY = 1000, 4000, 10
 N_FROM_TABLES = 50
 TARGET = 6.0  # percent of the studies with one of the wrong verdicts
 SEEDS = (3, 5)
@@ -85,28 +89,40 @@ def skewed(chance: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
     return chance.exponential(size=shape)
 
 
-# Name, values of a statistic, its true mean and its limits. Student's interval is known to fail for
-# few values of a very skewed distribution.
-ON_THE_BOUND = [
-    ("normal", normal, 0.0, claims.ANY_NUMBER),
-    ("uniform in [0, 1]", uniform, 0.5, claims.SHARE),
-    ("share of 64 strings", share, 0.9, claims.SHARE),
-    ("share of 64 strings, seeds differ", uneven_share, 0.9, claims.SHARE),
-    ("floor or ceiling", floor_or_ceiling, 0.5, claims.SHARE),
-    ("D of 3 random targets", association, 0.0, claims.DIFFERENCE),
-    ("skewness 1", mildly_skewed, 4.0, claims.NOT_NEGATIVE),
-    ("skewness 2", skewed, 1.0, claims.NOT_NEGATIVE),
+class World(NamedTuple):
+    """Values of a statistic, its true median and mean, and its limits."""
+
+    name: str
+    noise: Noise
+    median: float
+    mean: float
+    limits: tuple[float, float]
+
+
+WORLDS = [
+    World("normal", normal, 0.0, 0.0, claims.ANY_NUMBER),
+    World("uniform in [0, 1]", uniform, 0.5, 0.5, claims.SHARE),
+    World("share of 64 strings", share, 58 / 64, 0.9, claims.SHARE),
+    World("share of 64 strings, seeds differ", uneven_share, 59 / 64, 0.9, claims.SHARE),
+    World("floor or ceiling", floor_or_ceiling, 0.5, 0.5, claims.SHARE),
+    World("D of 3 random targets", association, 0.0, 0.0, claims.DIFFERENCE),
+    World("skewness 1", mildly_skewed, float(stats.gamma(4).median()), 4.0, claims.NOT_NEGATIVE),
+    World("skewness 2", skewed, math.log(2), 1.0, claims.NOT_NEGATIVE),
 ]
 
 
-def claim_on(bound: float, limits: tuple[float, float] = claims.ANY_NUMBER) -> claims.Claim:
-    """The claim that a statistic is at least a bound; the statistic is in the table."""
+def claim_on(
+    bound: float,
+    limits: tuple[float, float] = claims.ANY_NUMBER,
+    region: Callable[[float], claims.Region] = claims.at_least,
+) -> claims.Claim:
+    """A claim on a statistic that is in the table; by default, that it is at least a bound."""
 
     @claims.statistic("values", "", limits=limits, evidence=(), estimator=over_units)
     def value(table):
         return table.set_index(["model", "seed"])["value"]
 
-    return claims.Claim("", "", value, claims.at_least(bound))
+    return claims.Claim("", "", value, region(bound))
 
 
 def verdicts(values: np.ndarray, claim: claims.Claim) -> np.ndarray:
@@ -124,25 +140,91 @@ def verdicts(values: np.ndarray, claim: claims.Claim) -> np.ndarray:
     return found
 
 
-def without_the_rule(values: np.ndarray, claim: claims.Claim) -> np.ndarray:
-    """The verdicts if an interval without width were an interval like any other."""
+def by_student(values: np.ndarray, claim: claims.Claim) -> np.ndarray:
+    """The verdicts by Student's interval alone."""
     ends = [student(each, DECIMALS)[1:] for each in values]
     return np.array([claims.verdict_on(each, claim.region) for each in ends])
+
+
+def wrong(
+    work: str, values: np.ndarray, bound: float, limits: tuple[float, float], target: float | None
+) -> Iterator[Row]:
+    """How often each verdict is wrong if the truth is on the bound; no target: shown only."""
+    for verdict, region in ((claims.AGREES, claims.above), (claims.DISAGREES, claims.at_least)):
+        claim = claim_on(bound, limits, region)
+        found, peer = verdicts(values, claim), by_student(values, claim)
+        ours, other = (100 * np.mean(of == verdict) for of in (found, peer))
+        words, ratio = f"wrong '{verdict}', {work}", other / ours if ours else math.inf
+        if target is None:
+            yield shown(words, ours, other, "%", ratio)
+        else:
+            yield at_most(words, ours, other, "%", target, ratio)
 
 
 def on_the_bound(n_studies: int) -> Iterator[Row]:
     """How often a verdict is wrong."""
     chance = np.random.default_rng(0)
-    for name, noise, bound, limits in ON_THE_BOUND:
-        claim = claim_on(bound, limits)
+    for name, noise, median, mean, limits in WORLDS:
         for n_seeds in SEEDS:
             values = noise(chance, (n_studies, n_seeds))
-            found, peer = verdicts(values, claim), without_the_rule(values, claim)
+            yield from wrong(f"{name}, {n_seeds} seeds", values, median, limits, TARGET)
+            if mean != median:
+                work = f"{name}, mean on the bound, {n_seeds} seeds"
+                yield from wrong(work, values, mean, limits, None)
+
+
+def undefined_seeds(n_studies: int) -> Iterator[Row]:
+    """How often a verdict is wrong if the largest fifth of the values is undefined.
+
+    Of five models; the statistic is undefined in one of them, and does not differ between models.
+    The peer leaves the undefined seeds of a model out.
+    """
+    chance = np.random.default_rng(3)
+    shape = (n_studies, max(SEEDS), 5)
+    for name, noise, median in (("normal", normal, 0.0), ("skewness 2", skewed, math.log(2))):
+        values = noise(chance, shape[:2])[:, :, None] + np.zeros(shape)
+        is_large = values[:, :, 0] > np.quantile(values, 0.8)
+        values[:, :, 0] = np.where(is_large, np.nan, values[:, :, 0])
+        one_model, complete = values[:, :, :1], values
+        for work, own in (("the only model", one_model), ("one of five models", complete)):
+            for verdict, region in (
+                (claims.AGREES, claims.above),
+                (claims.DISAGREES, claims.at_least),
+            ):
+                claim = claim_on(median, region=region)
+                found = [claims.judge(over_seeds(pd.DataFrame(of)), claim) for of in own]
+                kept = [np.nanmean(of[~np.isnan(of).all(axis=1)], axis=1) for of in own]
+                peers = [claims.verdict_on(student(of)[1:], claim.region) for of in kept]
+                ours = 100 * np.mean([row["verdict"] == verdict for row in found])
+                other = 100 * np.mean(np.array(peers) == verdict)
+                words = f"wrong '{verdict}', largest fifth undefined in {work}, {name}, 5 seeds"
+                yield at_most(words, ours, other, "%", TARGET, other / ours if ours else math.inf)
+
+
+def models_and_seeds(n_studies: int) -> Iterator[Row]:
+    """How often a verdict over models and seeds is wrong, if the mean over both is on the bound.
+
+    Models and seeds differ by normal effects of their own, in standard deviations of what is left.
+    The peer is the verdict over seeds, which is about these models only.
+    """
+    chance, claim = np.random.default_rng(4), claim_on(0.0)
+    for of_models, of_seeds in product((0.0, 1.0, 3.0), repeat=2):
+        for n_seeds, n_models in ((3, 6), (5, 6)):
+            own = of_models * chance.standard_normal((n_studies, 1, n_models))
+            shared = of_seeds * chance.standard_normal((n_studies, n_seeds, 1))
+            values = own + shared + chance.standard_normal((n_studies, n_seeds, n_models))
+            study, seed, model = np.indices(values.shape)
+            table = pd.DataFrame({"language": study.ravel(), "model": model.ravel()})
+            table = table.assign(seed=seed.ravel(), value=values.ravel())
+            found = claims.judge_all([claim], {"values": table})
             for verdict in (claims.AGREES, claims.DISAGREES):
-                ours, other = (100 * np.mean(of == verdict) for of in (found, peer))
-                work = f"wrong '{verdict}', {name}, {n_seeds} seeds"
-                ratio = other / ours if ours else math.inf
-                yield at_most(work, ours, other, "%", TARGET, ratio)
+                ours, other = (
+                    100 * np.mean(found[column] == verdict)
+                    for column in ("verdict_models", "verdict")
+                )
+                sizes = f"models differ by {of_models:g} and seeds by {of_seeds:g}"
+                words = f"wrong '{verdict}' over {n_models} models and {n_seeds} seeds, {sizes}"
+                yield at_most(words, ours, other, "%", TARGET, other / ours if ours else math.inf)
 
 
 def random_orders(n_studies: int) -> Iterator[Row]:
@@ -180,8 +262,10 @@ def power(n_studies: int) -> Iterator[Row]:
 def rows(tiny: bool) -> Iterator[Row]:
     """All rows of this benchmark."""
     n_studies = TINY if tiny else N_STUDIES
-    yield from on_the_bound(n_studies)
+    yield from on_the_bound(TINY if tiny else N_ON_THE_BOUND)
     yield from random_orders(n_studies)
+    yield from undefined_seeds(n_studies)
+    yield from models_and_seeds(n_studies)
     yield from power(n_studies)
 
 

@@ -27,7 +27,7 @@ from palimpsest.density.kinds import (
     UNSEEN,
 )
 from palimpsest.density.regressions import regress_text
-from palimpsest.estimates import DROPPED, over_seeds
+from palimpsest.estimates import over_seeds
 from palimpsest.number_format import number
 from palimpsest.statistics import student
 
@@ -207,7 +207,7 @@ def test_nothing_is_claimed_where_nothing_helps(of_nothing, claim):
     """A verdict is wrong in 2.5 % of the studies on either side; the bound fails once in 1000."""
     values = np.array(claim.statistic.estimate(of_nothing).values)
     assert len(values) == N_WORLDS * SEEDS_OF_NOTHING
-    studies = [over_seeds(pd.Series(own), DROPPED) for own in values.reshape(N_WORLDS, -1)]
+    studies = [over_seeds(pd.Series(own)) for own in values.reshape(N_WORLDS, -1)]
     found = [judge(study, claim)["verdict"] for study in studies]
     most = binom.ppf(0.999, N_WORLDS, 0.025)
     assert found.count(AGREES) <= most

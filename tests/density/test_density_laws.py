@@ -26,7 +26,7 @@ from palimpsest.density.kinds import DISTRACTOR, GAUSSIAN, LEAKED, NGRAMS
 from palimpsest.density.leakage_tables import auc
 from palimpsest.density.paraphrases import Paraphraser
 from palimpsest.density.vectors import ngram_vectors
-from palimpsest.estimates import DROPPED, over_seeds
+from palimpsest.estimates import over_seeds
 
 # Productions of unequal probability; the parts of a string differ in length, and short strings are
 # frequent.
@@ -203,7 +203,7 @@ N_LEAKED, N_NEVER = 9, 30
 def verdicts_of(claim, table: pd.DataFrame) -> list[str]:
     """The verdicts of many studies of five seeds, from one table with all their seeds."""
     values = np.array(claim.statistic.estimate(table).values).reshape(N_STUDIES, SEEDS_OF_STUDY)
-    return [judge(over_seeds(pd.Series(own), DROPPED), claim)["verdict"] for own in values]
+    return [judge(over_seeds(pd.Series(own)), claim)["verdict"] for own in values]
 
 
 def separations(shifts: dict[float, float]) -> pd.DataFrame:

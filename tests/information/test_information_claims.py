@@ -10,7 +10,7 @@ from scipy.stats import binom, kendalltau, pearsonr, ttest_1samp
 
 from helpers import information_worlds as worlds
 from palimpsest.claims import AGREES, CANNOT_TELL, DISAGREES, judge, judge_all
-from palimpsest.estimates import DROPPED, lowest, over_seeds
+from palimpsest.estimates import lowest, over_seeds
 from palimpsest.information import trends
 from palimpsest.information.claims import CLAIMS, QUESTIONS
 from palimpsest.information.claims import claim_statistics as claims
@@ -376,7 +376,7 @@ def of_nothing() -> pd.DataFrame:
 def test_nothing_is_claimed_where_nothing_changes(of_nothing, name):
     """A verdict is wrong in 2.5 % of the studies on either side; the bound fails once in 1000."""
     values = np.array(OF_SLOPES[name](of_nothing).values)
-    studies = [over_seeds(pd.Series(own), DROPPED) for own in values.reshape(N_WORLDS, N_SEEDS)]
+    studies = [over_seeds(pd.Series(own)) for own in values.reshape(N_WORLDS, N_SEEDS)]
     most = binom.ppf(0.999, N_WORLDS, 0.025)
     studies = [own for own in studies if own.lower < own.upper]
     assert sum(own.lower > 0 for own in studies) <= most

@@ -2,11 +2,13 @@
 
 All claims are judged in the same way. A claim has a statistic with an interval, and a region in
 which the claim holds. The verdict is "agrees" if the whole interval lies inside the region,
-"disagrees" if the whole interval lies outside, and otherwise "cannot tell". If all seeds give the
-same value, Student's interval has no width and shows a floor, a ceiling or a tie. Then exact tests
-decide, which need no spread: the orders of strings, which random strings would hardly have in all
-seeds, and the sign test, about the median seed, with five seeds or more. Otherwise the verdict is
-"cannot tell". `tests/benchmarks/bench_verdicts.py` measures how often a verdict is wrong.
+"disagrees" if the whole interval lies outside, and otherwise "cannot tell". It speaks of the median
+seed, because few seeds say little about the mean of skewed values. So with five seeds or more, the
+sign test must give the same verdict: it holds whatever the distribution of the values is. If all
+seeds give the same value, Student's interval has no width and shows a floor, a ceiling or a tie.
+Then the sign test alone decides, or the exact test of the orders of strings, which random strings
+would hardly have in all seeds. `tests/benchmarks/bench_verdicts.py` measures how often a verdict is
+wrong.
 
 A statistic is declared where it is computed, by the decorator `statistic`: what it reads, its
 words, its limits and what it rests on. A claim is one row: a question, a sentence, a statistic and
@@ -27,9 +29,13 @@ from palimpsest.estimates import SEEDS, Estimate
 from palimpsest.statistics import (
     CONFIDENCE,
     DECIMALS,
+    FEWEST_SIGNS,
     MOST_VALUES,
+    SIGN_LEVEL,
     Interval,
     holm,
+    median_interval,
+    n_beyond_median,
     sample_size,
     student_p_value,
 )
@@ -284,6 +290,7 @@ def judge_all(
         for claim in claims
         for language, n_models, estimate in claim.tests(given, facts) or NOT_TESTED
     ]
+    rows = [{**row, "verdict_models": verdict_over_models(row)} for row in rows]
     corrected = holm([row["p_value"] for row in rows])
     rows = [{**row, "p_holm": p_value} for row, p_value in zip(rows, corrected, strict=True)]
     return pd.DataFrame(rows, columns=CLAIMS.names)
@@ -316,7 +323,10 @@ def judge(estimate: Estimate, claim: Claim) -> dict:
     decides = lower < upper or estimate.counts_certain or test.p_value <= DECISIVE.get(test.name, 0)
     verdict = verdict_on(clipped, claim.region) if decides or forced else CANNOT_TELL
     needed = sample_size(estimate.values, test.bound) if verdict == CANNOT_TELL else np.nan
-    note = note_on(verdict, estimate, needed, test.name)
+    if not forced and not signs_allow(verdict, estimate, claim.region):
+        verdict, note = CANNOT_TELL, TOO_FEW_ON_ONE_SIDE
+    else:
+        note = note_on(verdict, estimate, needed, test.name)
     return {
         "n_seeds": len(estimate.values),
         "estimate": mean,
@@ -329,9 +339,6 @@ def judge(estimate: Estimate, claim: Claim) -> dict:
         "seeds_needed": needed,
         "by_construction": forced,
     }
-
-
-FEWEST_ALIKE = 5  # seeds of which all have one value: fewer decide nothing
 
 
 class Test(NamedTuple):
@@ -348,7 +355,7 @@ class Test(NamedTuple):
 UNTESTED = Test("", np.nan)
 STUDENT, ORDERS, SIGNS, OTHER = "student", "orders", "signs", "other"
 # The largest p-values with which seeds that are all alike decide
-DECISIVE = {ORDERS: 1 - CONFIDENCE, SIGNS: 2 / 2**FEWEST_ALIKE}
+DECISIVE = {ORDERS: 1 - CONFIDENCE, SIGNS: 2 * SIGN_LEVEL}
 
 
 def test_of(estimate: Estimate, interval: Interval, claim: Claim) -> Test:
@@ -370,7 +377,23 @@ def test_of(estimate: Estimate, interval: Interval, claim: Claim) -> Test:
     bound = np.round(bound, DECIMALS)
     if not np.isnan(estimate.p_of_chance) and (bound <= 0 < mean or mean < 0 <= bound):
         return Test(ORDERS, estimate.p_of_chance)
-    return Test(SIGNS, 2 / 2**n if n >= FEWEST_ALIKE else np.nan)
+    return Test(SIGNS, 2 / 2**n if n >= FEWEST_SIGNS else np.nan)
+
+
+TOO_FEW_ON_ONE_SIDE = (
+    "Student's interval would decide, but too few seeds are on its side of the bound"
+)
+
+
+def signs_allow(verdict: str, estimate: Estimate, region: Region) -> bool:
+    """Whether the sign test gives the same verdict; true if it has too few seeds to say anything.
+
+    It is about the median seed. If the end of training cuts values, they have no upper end.
+    """
+    if verdict == CANNOT_TELL or estimate.over != SEEDS or len(estimate.values) < FEWEST_SIGNS:
+        return True
+    lower, upper = np.round(median_interval(estimate.values), DECIMALS)
+    return verdict == verdict_on((lower, np.inf if estimate.upper == np.inf else upper), region)
 
 
 def verdict_on(interval: tuple[float, float], region: Region) -> str:
@@ -408,6 +431,24 @@ def held_in(estimate: Estimate, region: Region, families: Mapping[str, str] | No
     }
 
 
+def verdict_over_models(row: Mapping[str, Any]) -> str:
+    """The verdict over models and seeds, from a row of the table `claims`.
+
+    The verdict over seeds is about these models. It also speaks of the median of all such models
+    if, by the sign test, most of them lie on the same side. Both tests together are needed: the
+    models of a study share its seeds, and the seeds share its models.
+    """
+    n, n_holding = row["n_models"], row["n_models_hold"]
+    if np.isnan(n_holding) or row["by_construction"] or n < FEWEST_SIGNS:
+        return ""
+    n_least = n - n_beyond_median(n)
+    if row["verdict"] == AGREES and n_holding >= n_least:
+        return AGREES
+    if row["verdict"] == DISAGREES and n - n_holding >= n_least:
+        return DISAGREES
+    return CANNOT_TELL
+
+
 def n_hold(values: Mapping[str, float] | None, region: Region) -> float:
     if values is None:
         return np.nan
@@ -438,7 +479,7 @@ def note_on(verdict: str, estimate: Estimate, seeds_needed: float, test: str) ->
             return "no interval: the statistic is undefined in some cases"
         return f"no interval over {estimate.over}: too few, or all give the same value"
     if alike and not estimate.counts_certain:
-        needed = f"{FEWEST_ALIKE} seeds that are alike would decide"
+        needed = f"{FEWEST_SIGNS} seeds that are alike would decide"
         return f"all {estimate.over} give the same value, and are too few: {needed}"
     if not np.isnan(seeds_needed):
         return f"about {seeds_needed:.0f} seeds would decide this in half of such studies"

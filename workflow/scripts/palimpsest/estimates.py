@@ -1,8 +1,8 @@
 """From values per seed to an estimate with an interval, for all sections.
 
 Every seed has strings and models of its own, so intervals are over the seeds. The models of a seed
-share its strings; they are averaged first. Some seeds have no value: the argument `undefined` says
-how such seeds count.
+share its strings; they are averaged first. Where a statistic is undefined, its value often decides
+so, and the defined values are no fair sample: see `over_seeds` for what follows.
 """
 
 from __future__ import annotations
@@ -19,11 +19,6 @@ from palimpsest.statistics import CONFIDENCE, DECIMALS, Interval, student, stude
 pd = lazy_import("pandas")
 
 SEEDS = "seeds"
-
-# How undefined values count. No mean contains them.
-DROPPED = "dropped"  # without a remark
-MARKED = "marked"  # a remark gives their number
-VOIDS = "voids"  # a remark gives their number, and there is no interval
 
 
 class Estimate(NamedTuple):
@@ -75,7 +70,6 @@ class Estimate(NamedTuple):
 
 def over_seeds(
     values: pd.Series | pd.DataFrame,
-    undefined: str,
     *,
     units: str = "values",
     remarks: Iterable[str] = (),
@@ -83,36 +77,51 @@ def over_seeds(
 ) -> Estimate:
     """The mean over the seeds, with Student's interval.
 
+    Undefined values are never left out seed by seed. A model in which the statistic is undefined in
+    any seed is left out of all seeds. If no model is left, or if the values are not of models,
+    there is no interval. A remark counts the undefined values.
+
     Parameters
     ----------
     values : float[seeds], float[seeds, models], or float[units]
-        The index of units has a level `seed`, and may have levels `model` and `family`. The value
-        of a seed is the mean over its models or units.
-    undefined : what undefined values do: `DROPPED`, `MARKED` or `VOIDS`
+        The index of units has a level `seed`, and may have levels such as `model`, `size` and
+        `family`: its other levels name one model. The value of a seed is the mean over its models.
     units : what the values are of, in the remark that counts undefined ones
     remarks : further remarks
     decimals : see `statistics.student`
     """
     values = values.astype(float)
-    n_undefined = int(np.isnan(values.to_numpy()).sum())
+    n_undefined, n_values = int(np.isnan(values.to_numpy()).sum()), values.size
     if isinstance(values, pd.DataFrame):
-        by_seed, groups = values.mean(axis=1).dropna(), {"models": values.mean().to_dict()}
-    elif values.index.nlevels == 1:
-        by_seed, groups = values.dropna(), {}
-    else:
-        by_seed = mean_by("seed", values)
-        levels = {"models": "model", "families": "family"}
-        groups = {
-            field: mean_by(level, values).to_dict()
-            for field, level in levels.items()
-            if level in values.index.names
-        }
+        values = values.stack(future_stack=True).rename_axis(index=["seed", "model"])
+    known = complete_models(values)
+    is_complete = known.notna().all()
+    by_seed = known.dropna() if known.index.nlevels == 1 else mean_by("seed", known)
+    levels = {"models": "model", "families": "family"}
+    groups = {
+        field: mean_by(level, known).to_dict()
+        for field, level in levels.items()
+        if level in known.index.names
+    }
     mean, lower, upper = student(by_seed, decimals)
-    if n_undefined and undefined == VOIDS:
+    if not is_complete:
         lower = upper = np.nan
-    if undefined != DROPPED and 0 < n_undefined < values.size:
-        remarks = (f"undefined in {n_undefined} of {values.size} {units}", *remarks)
+    if 0 < n_undefined < n_values:
+        left_out = ", whose models are left out" if is_complete else ""
+        remarks = (f"undefined in {n_undefined} of {n_values} {units}{left_out}", *remarks)
     return Estimate(tuple(by_seed), mean, lower, upper, SEEDS, remarks=tuple(remarks), **groups)
+
+
+def complete_models(values: pd.Series) -> pd.Series:
+    """The values of the models that have one in every seed; all values if there is no such model.
+
+    The index has a level `seed`; its other levels name one model.
+    """
+    if values.index.nlevels == 1:
+        return values
+    names = [name for name in values.index.names if name != "seed"]
+    is_complete = values.notna().groupby(level=names).transform("all")
+    return values[is_complete] if is_complete.any() else values
 
 
 def mean_by(level: str, values: pd.Series) -> pd.Series:

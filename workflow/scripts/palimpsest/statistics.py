@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike
 
 CONFIDENCE = 0.95
 DECIMALS = 12  # verdicts compare rounded values, so that rounding errors do not decide a verdict
+FEWEST_SIGNS = 5  # values that are all on one side of a bound are a sign test of their median
+SIGN_LEVEL = 1 / 2**FEWEST_SIGNS  # on either side
 MOST_VALUES = 1000  # more are never proposed
 MOST_ITEMS = 7  # 5,040 orders
 # Rounding errors are at most about this many machine epsilons for each term of a sum.
@@ -79,6 +81,37 @@ def student_p_value(values: ArrayLike, bound: float) -> float:
         return np.nan
     error = _spread(values) / np.sqrt(len(values))
     return float(2 * stdtr(len(values) - 1, -abs(values.mean() - bound) / error))
+
+
+def median_interval(values: ArrayLike) -> tuple[float, float]:
+    """Two of the values, between which the median of their distribution is, whatever this is.
+
+    The median is below the lower end with a probability of at most `SIGN_LEVEL`, and above the
+    upper end with the same probability. Fewer values than `FEWEST_SIGNS` have infinite ends.
+
+    Parameters
+    ----------
+    values : float[n], independent
+
+    Source: the sign test; Conover, Practical nonparametric statistics.
+    """
+    rising = np.sort(np.asarray(values, dtype=float))
+    n = len(rising)
+    if n < FEWEST_SIGNS:
+        return -np.inf, np.inf
+    n_beyond = n_beyond_median(n)
+    return float(rising[n_beyond]), float(rising[n - 1 - n_beyond])
+
+
+def n_beyond_median(n: int) -> int:
+    """How many of n values may lie on the wrong side of a bound, in a sign test of their median.
+
+    If the median is on the bound, so few or fewer lie there with a probability of at most
+    `SIGN_LEVEL`. `n` is at least `FEWEST_SIGNS`.
+    """
+    from scipy.special import bdtr
+
+    return int(np.flatnonzero(bdtr(np.arange(n), n, 0.5) <= SIGN_LEVEL)[-1])
 
 
 def sample_size(values: ArrayLike, bound: float) -> float:

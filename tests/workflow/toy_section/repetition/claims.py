@@ -3,7 +3,7 @@
 import pandas as pd
 
 from palimpsest.claims import NO_THRESHOLD, Claim, below, statistic
-from palimpsest.estimates import VOIDS, Estimate, over_seeds
+from palimpsest.estimates import Estimate, over_seeds
 
 QUESTIONS = {"repetition": "Are many training strings repeated?"}
 
@@ -15,7 +15,7 @@ QUESTIONS = {"repetition": "Are many training strings repeated?"}
 )
 def share_repeated(table: pd.DataFrame) -> Estimate:
     """The share of repeated strings, with an interval over the seeds."""
-    return over_seeds(table["share_repeated"], VOIDS)
+    return over_seeds(table["share_repeated"])
 
 
 CLAIMS = [

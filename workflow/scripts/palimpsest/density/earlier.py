@@ -4,7 +4,7 @@ import pandas as pd
 
 from palimpsest.claims import NO_THRESHOLD, statistic
 from palimpsest.density.kinds import MEMORISED, NGRAMS, TRAINED, UNSEEN
-from palimpsest.estimates import DROPPED, Estimate, interval_note, over_seeds
+from palimpsest.estimates import Estimate, interval_note, over_seeds
 from palimpsest.number_format import number
 from palimpsest.statistics import Interval, student, student_p_value
 
@@ -36,7 +36,7 @@ def earlier(memorised: pd.DataFrame, measure: str) -> Estimate:
     """
     rows = memorised[(memorised["measure"] == measure) & (memorised["embedding"] == NGRAMS)]
     parts = associations(rows)
-    found, both = over_seeds(parts[TRAINED] - parts[UNSEEN], DROPPED), compared(parts)
+    found, both = over_seeds(parts[TRAINED] - parts[UNSEEN]), compared(parts)
     if both.lower < found.lower:
         alone = parts[TRAINED].dropna()
         p_values = [student_p_value(own, 0) for own in (found.values, alone)]

@@ -123,11 +123,13 @@ def held(row: NamedTuple) -> list[str]:
         (row.n_models_hold, row.n_models, "model", "models"),
         (row.n_families_hold, row.n_families, "family", "families"),
     )
-    return [
+    held = [
         f"{holds:.0f} of {n:.0f} {one if n == 1 else many}"
         for holds, n, one, many in counted
         if pd.notna(holds) and pd.notna(n)
     ]
+    of_models = f"in models like these: {row.verdict_models}" if row.verdict_models else ""
+    return [*held, of_models] if of_models else held
 
 
 def mathematical(region: str) -> str:

@@ -30,6 +30,9 @@ p_value float?: two-sided p-value of the test that the statistic lies on the nea
     0.0625 for five seeds; null if no test is known, and for rows by construction
 p_holm float?: p_value corrected for testing all rows of this table that have one (Holm)
 verdict str: agrees, disagrees or cannot tell
+verdict_models str: the verdict over models and seeds, about models like these: agrees or disagrees
+    if the verdict over seeds does and, by the sign test, most models lie on its side; empty: fewer
+    than five models, or the statistic is not computed by model
 note str: why the verdict is cannot tell, or what would decide it; runs that may still be learning;
     and numbers to read the estimate by. Parted by semicolons
 seeds_needed int?: if the verdict is cannot tell: about how many seeds would decide it, if the
@@ -46,7 +49,7 @@ CLAIMS = Kind(
         """
         question claim statistic agrees_if evidence coverage language n_models n_models_hold
         n_families n_families_hold n_seeds estimate interval_over lower upper p_value p_holm verdict
-        note seeds_needed by_construction
+        verdict_models note seeds_needed by_construction
         """,
         evidence="str: what decides that a string is memorised or forgotten: constant, retraining,"
         " same-frequency (stand-ins), language (exact probabilities), or several of them; no "

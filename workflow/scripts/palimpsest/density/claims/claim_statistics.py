@@ -33,7 +33,7 @@ from palimpsest.density.kinds import (
     TRUTH,
 )
 from palimpsest.density.leakage_tables import once
-from palimpsest.estimates import DROPPED, Estimate, interval_note, over_seeds
+from palimpsest.estimates import Estimate, interval_note, over_seeds
 from palimpsest.number_format import number
 from palimpsest.statistics import student
 
@@ -99,9 +99,7 @@ def magnified(leakage: pd.DataFrame, column: str, treated: str = LEAKED) -> pd.S
 
 
 def beside_placebo(values: pd.Series, placebo: pd.Series) -> Estimate:
-    return over_seeds(
-        values, DROPPED, remarks=[interval_note("placebos", student(placebo.dropna()))]
-    )
+    return over_seeds(values, remarks=[interval_note("placebos", student(placebo.dropna()))])
 
 
 # Density and leakage
@@ -189,7 +187,7 @@ def recall(retrieval: pd.DataFrame, embedding: str) -> Estimate:
     """Recall of copies and paraphrases; the recall of a random order is in the remarks."""
     chance = retrieval.loc[retrieval["k"] == RETRIEVED, "chance"].mean()
     remarks = [f"a random order: {number(chance)}"]
-    return over_seeds(recalled(retrieval)[embedding], DROPPED, remarks=remarks)
+    return over_seeds(recalled(retrieval)[embedding], remarks=remarks)
 
 
 @statistic(
@@ -199,7 +197,7 @@ def recall(retrieval: pd.DataFrame, embedding: str) -> Estimate:
 )
 def recall_difference(retrieval: pd.DataFrame) -> Estimate:
     found = recalled(retrieval)
-    return over_seeds(found[HIDDEN] - found[NGRAMS], DROPPED)
+    return over_seeds(found[HIDDEN] - found[NGRAMS])
 
 
 BEYOND_OTHERS = {
@@ -215,7 +213,7 @@ def left_out(table: pd.DataFrame, column: str) -> Estimate:
     rows = table[table["embedding"] == NGRAMS]
     own_group = rows["left_out"] == rows["group"]
     own, others = (rows[some].groupby("seed")[column].mean() for some in (own_group, ~own_group))
-    return over_seeds(own - others, DROPPED, remarks=[interval_note("others", student(others))])
+    return over_seeds(own - others, remarks=[interval_note("others", student(others))])
 
 
 # Density and performance
@@ -272,7 +270,7 @@ def natural(leakage: pd.DataFrame, embedding: str) -> Estimate:
     correlations = rows.groupby("seed").apply(
         lambda own: spearman_given(own["log_density"], own["loss"], own["length"])
     )
-    return over_seeds(correlations, DROPPED)
+    return over_seeds(correlations)
 
 
 # Density and truth
@@ -291,4 +289,4 @@ def orders(truth: pd.DataFrame, embedding: str, strings: str) -> Estimate:
     The mean, because the best setting would be chosen by the strings that judge it.
     """
     rows = truth[(truth["embedding"] == embedding) & (truth["string_role"] == strings)]
-    return over_seeds(rows.groupby("seed")["given_length"].mean(), DROPPED)
+    return over_seeds(rows.groupby("seed")["given_length"].mean())

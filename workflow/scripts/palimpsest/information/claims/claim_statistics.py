@@ -29,7 +29,6 @@ from palimpsest.claims import (
 )
 from palimpsest.claims import SHARE as SHARES
 from palimpsest.estimates import (
-    DROPPED,
     Estimate,
     clipped,
     interval_note,
@@ -117,7 +116,7 @@ def estimated(
 
     All frames hold values by seed (rows) and model (columns). `limits` are those of the statistic.
     """
-    return over_seeds(values, DROPPED, remarks=notes(compared, limits))
+    return over_seeds(values, remarks=notes(compared, limits))
 
 
 def notes(
@@ -371,7 +370,7 @@ def correlated(
         compared = {NORM_NAMES[name]: towards * of(column, name) for name in others}
     compared |= {name: mean(placebo) for placebo, name in of_placebo(column)}
     compared[SHARE_ITSELF] = towards * mean(SHARE)
-    found = over_seeds(mean(column), DROPPED)
+    found = over_seeds(mean(column))
     return of_transformed(found, OF_FISHER)._replace(
         p_value=student_p_value(found.values, np.arctanh(bound)),
         models={name: np.tanh(value) for name, value in found.models.items()},
@@ -499,7 +498,7 @@ def ordered_better(information: pd.DataFrame, intervention: str, column: str) ->
     tau = partial(associated, information, intervention, kendall)
     norms = sum(-tau(name, ACCURACY) for name in NORMS) / len(NORMS)
     ahead = -EXPECTED[intervention, column] * tau(column, ACCURACY) - norms
-    return over_seeds(ahead, DROPPED, remarks=few_levels(information, intervention, (ACCURACY,)))
+    return over_seeds(ahead, remarks=few_levels(information, intervention, (ACCURACY,)))
 
 
 # Of a column with a share of memorised strings: which strings these are, and what that rests on

@@ -14,8 +14,6 @@ import pandas as pd
 from palimpsest import claims
 from palimpsest.claims import CONSTANT, STAND_INS, Case, Statistic, those_of
 from palimpsest.estimates import (
-    MARKED,
-    VOIDS,
     Estimate,
     lowest,
     mean_by,
@@ -27,7 +25,6 @@ from palimpsest.statistics import DECIMALS
 
 UNIT = ["model", "size", "seed"]
 SEEDS_OF_MODELS = "seeds, in every model"
-CASES = "cases, which are left out"
 
 Values = Callable[..., pd.Series]  # takes a table; the index of the result has a level "seed"
 
@@ -48,7 +45,6 @@ def over_units(
     ends: tuple[Values, ...] = (),
     variants: tuple[str, ...] = (),
     context: Mapping[str, Values] | None = None,
-    undefined: str = MARKED,
     remark: Callable[[pd.DataFrame], str] | None = None,
     at_least: Values | None = None,
     p_of_chance: Callable[..., float] | None = None,
@@ -63,8 +59,6 @@ def over_units(
     variants : the variants of the data that the statistic uses; by default, all rows are used
     context : statistics that help to read the estimate, by the names that a reader sees
         Their means are remarks of the estimate. They affect no verdict.
-    undefined : what a case does in which the statistic is undefined, see `estimates`
-        `VOIDS` if the value itself decides that it is undefined: the others are biased.
     remark : function from the rows that are used to one more remark
     at_least : a lower bound of the statistic, where the end of training makes it undefined
         If the bound is used in any case, the interval has no upper end, so the claim can only lie
@@ -82,12 +76,12 @@ def over_units(
     bounded = known if at_least is None else known.fillna(of_rows(at_least))
     n_bounds = int((known.isna() & bounded.notna()).sum())
     values = finite(bounded)
-    found = over_seeds(values, undefined, units=CASES, decimals=DECIMALS)
+    found = over_seeds(values, units="cases", decimals=DECIMALS)
     remarks = [*found.remarks]
     if n_bounds:
         cut = f"{n_bounds} of {len(values)} values are lower bounds"
         remarks.append(f"{cut}: the end of training cuts a band")
-        if undefined != VOIDS or values.notna().all():
+        if not np.isnan(found.upper):
             found = found._replace(upper=np.inf)
     if len(found.values) == 1 and ends:
         lower, upper = (mean_by("seed", finite(of_rows(end))).mean() for end in ends)
@@ -120,7 +114,7 @@ def statistic(
     reads: str, words: str | Callable[..., str], *, estimator: Callable = over_units, **declared
 ) -> Callable[[Values], Statistic]:
     """`claims.statistic` of values by unit; further settings are those of `over_units`."""
-    names = ("ends", "variants", "context", "undefined", "remark", "at_least", "p_of_chance")
+    names = ("ends", "variants", "context", "remark", "at_least", "p_of_chance")
     settings = {name: declared.pop(name) for name in names if name in declared}
     return claims.statistic(reads, words, estimator=partial(estimator, **settings), **declared)
 

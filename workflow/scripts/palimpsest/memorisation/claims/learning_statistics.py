@@ -12,8 +12,10 @@ from palimpsest.claims import (
     NOT_NEGATIVE,
     SHARE,
     STAND_INS,
+    Case,
+    n_models_in,
 )
-from palimpsest.estimates import VOIDS, Estimate
+from palimpsest.estimates import Estimate
 from palimpsest.memorisation.claims.claim_statistics import (
     SAME_OF_UNSEEN,
     UNIT,
@@ -152,6 +154,34 @@ def largest_fall(study: pd.DataFrame, measure: str) -> pd.Series:
     return curve.assign(fall=fall.clip(lower=0).round(12)).groupby(UNIT)["fall"].max()
 
 
+# Languages that differ in nothing but their alphabet: digits, and letters (figures 9 and 10).
+ALPHABETS = (("L5", "L7"), ("L6", "L8"))
+
+
+def digits_and_letters(study: pd.DataFrame) -> list[Case]:
+    """One case for each of `ALPHABETS` that is in the table, with both languages."""
+    by_language = dict(list(study.groupby("language")))
+    pairs = [pair for pair in ALPHABETS if all(name in by_language for name in pair)]
+    cases = [(pair, pd.concat([by_language[name] for name in pair])) for pair in pairs]
+    return [Case(" - ".join(pair), n_models_in(both), (both,)) for pair, both in cases]
+
+
+@statistic(
+    "tradeoff",
+    "share of the training strings that are memorised at optimal learning, {measure}: language "
+    "of digits minus the same language of letters",
+    limits=DIFFERENCE,
+    evidence=evidence_of,
+    cases=digits_and_letters,
+)
+def digits_minus_letters(study: pd.DataFrame, measure: str) -> pd.Series:
+    digits, letters = study["language"].unique()
+    of_language = study.groupby("language").get_group
+    return at_optimum(of_language(digits), "share_memorised", measure) - at_optimum(
+        of_language(letters), "share_memorised", measure
+    )
+
+
 def band_width(study: pd.DataFrame, measure: str) -> pd.Series:
     return inner_band(study, measure) / runs_of(study, measure)["last_epoch"]
 
@@ -170,11 +200,10 @@ def minus_high(of_language: Values, study: pd.DataFrame, measure: str) -> pd.Ser
 @statistic(
     "tradeoff",
     "width of the 10 % to 90 % band of starts (share of the training), {measure}, low minus high "
-    "entropy; no verdict if the end of training cuts a band of high entropy",
+    "entropy",
     limits=DIFFERENCE,
     evidence=evidence_of,
     cases=low_and_high_entropy,
-    undefined=VOIDS,
     at_least=partial(minus_high, least_band_width),
 )
 def band_wider_with_low_entropy(study: pd.DataFrame, measure: str) -> pd.Series:

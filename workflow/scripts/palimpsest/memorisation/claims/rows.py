@@ -298,6 +298,18 @@ CLAIMS = [
         learning.fraction_at_optimum.of(measure="recollection", entropy="high"),
         at_most(NEXT_TO_NONE),
     ),
+    *(
+        Claim(
+            "RQ3",
+            f"The alphabet makes no difference to {words} at optimal learning.",
+            learning.digits_minus_letters.of(measure=measure),
+            between(-NEXT_TO_NONE, NEXT_TO_NONE),
+        )
+        for measure, words in (
+            ("recollection", "memorisation by recollection"),
+            ("contextual", "contextual memorisation"),
+        )
+    ),
     Claim(
         "RQ3",
         "By recollection almost all strings of the low-entropy language are memorised at optimal "

@@ -16,7 +16,7 @@ from palimpsest.claims import (
     NOT_NEGATIVE,
     STAND_INS,
 )
-from palimpsest.estimates import MARKED, VOIDS, Estimate
+from palimpsest.estimates import Estimate
 from palimpsest.memorisation.claims.claim_statistics import (
     SAME_OF_UNSEEN,
     UNIT,
@@ -127,7 +127,7 @@ BASE_AND_DEDUP = ("base", "dedup")
 UNIT_OF_DELAY = {False: "epochs", True: "trained strings"}
 NO_START = {
     False: "no start counts as one epoch after the last epoch",
-    True: "no verdict if the end of training cuts a band",
+    True: "models in which the end of training cuts a band are left out",
 }
 
 
@@ -142,12 +142,6 @@ def excess_deduplicated(study: pd.DataFrame, quantity: str, measure: str) -> pd.
     return excess_at_optimum(variant(study, "dedup"), quantity, measure)
 
 
-def over_delays(of_units: Values, arguments: Mapping, study: pd.DataFrame) -> Estimate:
-    """`over_units` of deduplication; in trained strings, no verdict if a band is cut."""
-    undefined = VOIDS if arguments["in_strings"] else MARKED
-    return over_units(of_units, arguments, study, variants=BASE_AND_DEDUP, undefined=undefined)
-
-
 @statistic(
     "deduplication",
     lambda measure, in_strings: (
@@ -155,7 +149,7 @@ def over_delays(of_units: Values, arguments: Mapping, study: pd.DataFrame) -> Es
         f"90 % band of starts is later than the base's, {measure}; {NO_START[in_strings]}"
     ),
     evidence=evidence_of,
-    estimator=over_delays,
+    variants=BASE_AND_DEDUP,
 )
 def start_delay(study: pd.DataFrame, measure: str, in_strings: bool = False) -> pd.Series:
     """By how much the middle of the band of starts comes later under deduplication.
@@ -186,7 +180,6 @@ def least_band(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
     "epochs in the 10 % to 90 % band of starts, deduplicated, {measure}",
     limits=NOT_NEGATIVE,
     evidence=evidence_of,
-    undefined=VOIDS,
     at_least=least_band,
     variants=("dedup",),
 )
@@ -203,7 +196,7 @@ def least_band_widening(study: pd.DataFrame, other: str, measure: str) -> pd.Ser
 def over_widenings(of_units: Values, arguments: Mapping, study: pd.DataFrame) -> Estimate:
     """`over_units` of deduplication and another variant; a bound where the end cuts a band."""
     variants = ("dedup", arguments["other"])
-    settings = {"undefined": VOIDS, "at_least": least_band_widening, "variants": variants}
+    settings = {"at_least": least_band_widening, "variants": variants}
     return over_units(of_units, arguments, study, **settings)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pandas as pd
 
 from palimpsest.claims import NO_THRESHOLD, NOT_NEGATIVE, RETRAINING, statistic
-from palimpsest.estimates import DROPPED, Estimate, interval_note, over_seeds
+from palimpsest.estimates import Estimate, interval_note, over_seeds
 from palimpsest.number_format import number
 from palimpsest.profiles import kinds, summaries
 from palimpsest.profiles.dilution_effects import MEAN, at_the_end, contrasts
@@ -56,7 +56,7 @@ def beside_placebo(profile: pd.DataFrame, cells: pd.DataFrame, part: Callable) -
     placebos = part(summaries.estimates(profile, kinds.PLACEBO))
     _, lower, upper = student(summaries.largest_minus_smallest(placebos))
     remark = "" if pd.isna(lower) else f"placebos: {number(lower)} to {number(upper)} nats"
-    return over_seeds(summaries.largest_minus_smallest(cells), DROPPED, remarks=[remark])
+    return over_seeds(summaries.largest_minus_smallest(cells), remarks=[remark])
 
 
 @statistic(
@@ -68,7 +68,7 @@ def beside_placebo(profile: pd.DataFrame, cells: pd.DataFrame, part: Callable) -
 def follows_rate(profile: pd.DataFrame) -> Estimate:
     """Rank association of learning rate and instantaneous memorisation over cohorts."""
     cells = summaries.instantaneous(summaries.estimates(profile))
-    return over_seeds(summaries.rate_association(cells), DROPPED)
+    return over_seeds(summaries.rate_association(cells))
 
 
 @statistic(
@@ -79,7 +79,7 @@ def follows_rate(profile: pd.DataFrame) -> Estimate:
 def recency(profile: pd.DataFrame) -> Estimate:
     """Residual memorisation of the later half of the cohorts minus that of the earlier half."""
     cells = summaries.residual(summaries.estimates(profile))
-    return over_seeds(summaries.late_minus_early(cells), DROPPED)
+    return over_seeds(summaries.late_minus_early(cells))
 
 
 def of_ends(correlations: pd.DataFrame, cells: str) -> pd.Series:
@@ -103,7 +103,7 @@ def of_ends(correlations: pd.DataFrame, cells: str) -> pd.Series:
 )
 def predicts(correlations: pd.DataFrame) -> Estimate:
     """The correlation over the cells after the treatment."""
-    return over_seeds(of_ends(correlations, AFTER), DROPPED)
+    return over_seeds(of_ends(correlations, AFTER))
 
 
 @statistic(
@@ -115,7 +115,7 @@ def predicts(correlations: pd.DataFrame) -> Estimate:
 def predicts_more_than_nothing(correlations: pd.DataFrame) -> Estimate:
     """The correlation over cells after the treatment minus that over cells before."""
     change = of_ends(correlations, AFTER) - of_ends(correlations, BEFORE)
-    return over_seeds(change, DROPPED)
+    return over_seeds(change)
 
 
 def measured(errors: pd.DataFrame, estimator: str, truth: str) -> pd.DataFrame:
@@ -142,7 +142,7 @@ def error_ratio(errors: pd.DataFrame, truth: str) -> Estimate:
     the same unseen strings, and that deviation leaves out the error which they share.
     """
     both, one = (measured(errors, name, truth)["rmse"] for name in ESTIMATORS)
-    return over_seeds((both / one).unstack(), DROPPED)
+    return over_seeds((both / one).unstack())
 
 
 @statistic(
@@ -157,7 +157,7 @@ def spread_of_general_effect(errors: pd.DataFrame) -> Estimate:
     total, specific = (
         measured(errors, DIFFERENCE_IN_DIFFERENCES, truth)["rmse"] for truth in (TOTAL, SPECIFIC)
     )
-    return over_seeds((total / specific).unstack(), DROPPED)
+    return over_seeds((total / specific).unstack())
 
 
 @statistic(
@@ -170,7 +170,7 @@ def bias_of_influence(notions: pd.DataFrame) -> Estimate:
     rows = summaries.minus_placebo(notions, kinds.INFLUENCE)
     error = rows["minus_placebo"] - rows["specific"]
     by_model = error.groupby([rows["seed"], rows["model"]]).mean().unstack()
-    return over_seeds(by_model, DROPPED)
+    return over_seeds(by_model)
 
 
 @statistic(
@@ -182,7 +182,7 @@ def bias_of_influence(notions: pd.DataFrame) -> Estimate:
 def follows_truth(notions: pd.DataFrame, notion: str) -> Estimate:
     """The correlation of a notion and the specific effect over the macro-batches of a run."""
     rows = summaries.minus_placebo(notions, notion)
-    return over_seeds(summaries.correlation_with_truth(rows).unstack(), DROPPED)
+    return over_seeds(summaries.correlation_with_truth(rows).unstack())
 
 
 @statistic(
@@ -197,7 +197,7 @@ def extracted_beyond(notions: pd.DataFrame) -> Estimate:
     by_seed = rows.groupby(["seed", "model"])
     unseen = student(by_seed["placebo"].mean().groupby("seed").mean())
     remarks = [f"unseen strings: {number(unseen.mean)}"]
-    return over_seeds(by_seed["minus_placebo"].mean().unstack(), DROPPED, remarks=remarks)
+    return over_seeds(by_seed["minus_placebo"].mean().unstack(), remarks=remarks)
 
 
 @statistic(
@@ -207,7 +207,7 @@ def extracted_beyond(notions: pd.DataFrame) -> Estimate:
 )
 def placebo(profile: pd.DataFrame) -> Estimate:
     """The effect on placebos after their random times, in nats."""
-    return over_seeds(summaries.placebo_effect(profile), DROPPED)
+    return over_seeds(summaries.placebo_effect(profile))
 
 
 CONTRAST = {"size": "largest minus smallest stream", "position": "last minus first quarter"}
@@ -240,4 +240,4 @@ def of_factor(dilution: pd.DataFrame, factor: str) -> Estimate:
         "mean of all arms": retrained[MEAN],
     }
     remarks = [interval_note(name, student(values)) for name, values in others.items()]
-    return over_seeds(retrained[factor], DROPPED, remarks=[*remarks, CAUTION[factor]])
+    return over_seeds(retrained[factor], remarks=[*remarks, CAUTION[factor]])

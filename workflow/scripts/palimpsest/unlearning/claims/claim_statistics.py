@@ -22,7 +22,7 @@ import pandas as pd
 
 from palimpsest import claims
 from palimpsest.claims import DIFFERENCE, RETRAINING
-from palimpsest.estimates import VOIDS, Estimate, largest_size, lowest, mean_remarks, over_seeds
+from palimpsest.estimates import Estimate, largest_size, lowest, mean_remarks, over_seeds
 from palimpsest.statistics import DECIMALS, rank_association
 from palimpsest.unlearning.evaluate.placebos import CONTROLS, FORGET, PLACEBO
 from palimpsest.unlearning.evaluate.samples import PROBLEM_KEYS
@@ -43,16 +43,14 @@ def over_problems(
 ) -> Estimate:
     """An estimate of the values of some problems, with an interval over the seeds.
 
-    A problem in which the statistic is undefined takes away the interval: its losses or ranks
-    decide that it is undefined, so the other problems are no fair sample. `context` holds values by
-    which to read the estimate, by their names for a reader. Their means are remarks of the
-    estimate. They affect no verdict.
+    `context` holds values by which to read the estimate, by their names for a reader. Their means
+    are remarks of the estimate. They affect no verdict.
     """
     values = of_problems(*frames, **arguments)
     if values.isna().all():
         return Estimate()
     remarks = mean_remarks({name: of(*frames) for name, of in (context or {}).items()})
-    return over_seeds(values, VOIDS, units="problems", remarks=remarks, decimals=DECIMALS)
+    return over_seeds(values, units="problems", remarks=remarks, decimals=DECIMALS)
 
 
 statistic = partial(claims.statistic, evidence=RETRAINING, estimator=over_problems)
