@@ -74,6 +74,7 @@ def claim(question="RQ1", verdict="agrees", language="L1", **columns):
         "p_value": 0.01,
         "p_holm": 0.03,
         "verdict": verdict,
+        "verdict_models": "",
         "note": "",
         "seeds_needed": np.nan,
         "interval_over": "seeds",
