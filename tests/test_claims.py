@@ -501,3 +501,32 @@ def of_models(values, n_seeds=5):
 )
 def test_a_verdict_over_models_needs_the_sign_test_of_the_models(values, found):
     assert of_models(values) == found
+
+
+def test_tests_of_little_power_are_left_out_before_the_others_are_corrected():
+    claims = [claim(lambda table: of(table["x"]))]
+    given = {"one": pd.concat([table(x=[1.0, 1.1, 2.0]).assign(language=name) for name in "AB"])}
+    whole = judge_all(claims, given)
+    some = judge_all(claims, given, without=whole[whole["language"] == "A"])
+    assert list(some["language"]) == ["B"]
+    assert list(whole["p_holm"]) == [2 * some["p_value"].item()] * 2
+
+
+@pytest.mark.parametrize(
+    ("values", "least", "most"),
+    [
+        ([1.0, 1.1, 0.9, 1.0, 1.05], 0.999, 1),
+        ([1.0, -1.1, 0.9, -1.0, 1.05], 0, 0.2),
+        ([1.0] * 5, 1, 1),
+        ([1.0] * 3, 0, 0),  # too few that are alike
+        ([1.0], 0, 0),
+    ],
+)
+def test_power_is_that_of_another_study_of_this_size(values, least, most):
+    assert least <= judged(values, above(0))["power"] <= most
+
+
+@pytest.mark.parametrize(("lower", "power"), [(0.0, 0.5), (-1.0, 0.16), (0.9, 1.0)])
+def test_power_of_an_interval_over_something_else_is_that_of_a_normal_estimate(lower, power):
+    estimate = Estimate((1.0,), 1.0, lower, 2 - lower, "strings", p_value=0.01)
+    assert judge(estimate, claim(region=above(0)))["power"] == pytest.approx(power, abs=0.01)

@@ -16,6 +16,7 @@ from palimpsest.statistics import (
     median_interval,
     order_p_value,
     pair_order,
+    power,
     rank_association,
     rounding_error,
     sample_size,
@@ -266,3 +267,25 @@ def test_few_values_have_no_interval_of_the_median(n):
 def test_five_values_bound_their_median_by_the_lowest_and_the_highest():
     assert median_interval([3, 1, 2, 5, 4]) == (1, 5)
     assert median_interval([7, 3, 1, 2, 5, 4, 6, 9, 8]) == (2, 8)
+
+
+@pytest.mark.parametrize("n", [3, 5, 9])
+def test_power_is_the_share_of_studies_that_decide(n):
+    values = np.random.default_rng(n).normal(1.2, 1, n)
+    mean, spread = values.mean(), values.std(ddof=1)
+    studies = np.random.default_rng(0).normal(mean, spread, (20_000, n))
+    by_student = abs(studies.mean(axis=1)) > student_reach(studies)
+    by_signs = np.array([min(median_interval(of)) > 0 for of in studies[:4000]])
+    decided = by_student[:4000] & by_signs if n >= 5 else by_student
+    assert power(values, 0.0) == pytest.approx(decided.mean(), abs=0.05)
+
+
+def student_reach(studies):
+    n = studies.shape[1]
+    return stats.t.ppf(0.975, n - 1) * studies.std(axis=1, ddof=1) / np.sqrt(n)
+
+
+def test_values_without_spread_have_no_power():
+    assert np.isnan(power([1.0, 1.0, 1.0], 0.0))
+    assert np.isnan(power([1.0], 0.0))
+    assert np.isnan(power([1.0, 2.0], np.nan))

@@ -259,3 +259,29 @@ def test_a_folder_of_ones_own_needs_no_language_of_the_default(tmp_path, files):
     own = laid_over(studies, {"datasets": {"high_entropy_counterpart": {"mini": "maxi"}}})
     said = message(lambda: experiment(DEFAULT, path, command_line=own))
     assert said.startswith("--config: datasets/high_entropy_counterpart/mini: unknown language")
+
+
+# Which claims are tested
+
+
+@pytest.mark.parametrize(
+    ("later", "chosen"),
+    [
+        ("title: Mine", True),
+        ("hardware: {gpus: 4}", True),
+        ("seeds: [7, 8]", False),
+        ("unlearning: {n: 16}", False),
+        ("memorisation: null", False),
+        ("claims: null", False),
+        ("seeds: [7, 8]\nclaims: {least_power: 0.5}", True),
+    ],
+)
+def test_an_experiment_that_a_later_file_changes_tests_all_claims(files, later, chosen):
+    """Unless the file chooses claims: the powers were found in the default experiment."""
+    assert bool(experiment(DEFAULT, *files(later)).config["claims"]) == chosen
+
+
+def test_a_table_of_powers_that_is_not_there_is_refused(files):
+    given = files("claims: {power_table: none.tsv}")
+    said = "claims/power_table: no such file: none.tsv; give such a table, or claims: null"
+    assert said in message(lambda: experiment(DEFAULT, *given))

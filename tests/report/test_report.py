@@ -75,6 +75,7 @@ def claim(question="RQ1", verdict="agrees", language="L1", **columns):
         "p_holm": 0.03,
         "verdict": verdict,
         "verdict_models": "",
+        "power": 1.0,
         "note": "",
         "seeds_needed": np.nan,
         "interval_over": "seeds",

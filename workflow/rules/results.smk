@@ -2,6 +2,10 @@
 include: "functions/results.smk"
 
 
+# Which claims are tested
+CHOICE = config["claims"] or {"power_table": [], "least_power": 0}
+
+
 rule figures:
     input:
         experiment.all_figures,
@@ -40,6 +44,7 @@ rule figure:
 rule claims:
     input:
         **{kind.name: experiment.tables(kind) for kind in experiment.judged},
+        powers=CHOICE["power_table"],
     output:
         table=paths.CLAIMS,
     log:
@@ -57,6 +62,29 @@ rule claims:
         sections=[section.name for section in experiment.sections],
         families=experiment.families,
         facts=experiment.facts,
+        least_power=CHOICE["least_power"],
+    script:
+        "../scripts/make.py"
+
+
+# To choose the claims of an experiment with other seeds
+rule power_table:
+    input:
+        claims=paths.CLAIMS,
+    output:
+        table="results/power.tsv",
+    log:
+        "logs/power_table.log",
+    benchmark:
+        "benchmarks/power_table.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        **made_by("palimpsest.results:power_table"),
     script:
         "../scripts/make.py"
 
@@ -67,6 +95,7 @@ rule write_report:
         **{kind.name: experiment.tables(kind) for kind in experiment.reported},
         grammars=experiment.tables(GRAMMAR),
         claims=paths.CLAIMS,
+        powers=CHOICE["power_table"],
         manifests=manifests_of_runs(),
         models=manifest_of_every_model(),
     output:
@@ -91,5 +120,6 @@ rule write_report:
         sections={section.name: section.title for section in experiment.sections},
         drawn=drawn(),
         title=lookup("title", within=config),
+        least_power=CHOICE["least_power"],
     script:
         "../scripts/make.py"

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr, ndtri
 
 from palimpsest.estimates import SEEDS, Estimate
 from palimpsest.statistics import (
@@ -36,6 +37,7 @@ from palimpsest.statistics import (
     holm,
     median_interval,
     n_beyond_median,
+    power,
     sample_size,
     student_p_value,
 )
@@ -250,6 +252,7 @@ class Claim:
         ]
 
 
+ROW_KEYS = ["question", "claim", "statistic", "language"]  # of the table `claims`
 NOT_TESTED = [("", 0, Estimate())]
 
 
@@ -258,6 +261,7 @@ def judge_all(
     given: Mapping[str, pd.DataFrame | None],
     families: Mapping[str, str] | None = None,
     facts: Mapping[str, Any] = MappingProxyType({}),
+    without: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """The table `claims`: one row for every claim and every case of the claim.
 
@@ -268,12 +272,14 @@ def judge_all(
         A claim whose table is absent or empty has one row, without a language: cannot tell.
     families : the family of every model; if None, families of models are not counted
     facts : arguments that depend on the configuration, for the statistics that have them
+    without : tests that are left out, by `ROW_KEYS`
 
     Raises
     ------
     ValueError
         If a statistic lies outside the limits that it declares.
     """
+    left_out = set() if without is None else set(map(tuple, without[ROW_KEYS].to_numpy()))
     rows = [
         {
             "question": claim.question,
@@ -289,6 +295,7 @@ def judge_all(
         }
         for claim in claims
         for language, n_models, estimate in claim.tests(given, facts) or NOT_TESTED
+        if (claim.question, claim.claim, claim.statistic.words, language) not in left_out
     ]
     rows = [{**row, "verdict_models": verdict_over_models(row)} for row in rows]
     corrected = holm([row["p_value"] for row in rows])
@@ -337,6 +344,7 @@ def judge(estimate: Estimate, claim: Claim) -> dict:
         "verdict": verdict,
         "note": "; ".join(filter(None, [note, *estimate.remarks])),
         "seeds_needed": needed,
+        "power": power_of(verdict, estimate, Interval(mean, *clipped), test, claim),
         "by_construction": forced,
     }
 
@@ -378,6 +386,28 @@ def test_of(estimate: Estimate, interval: Interval, claim: Claim) -> Test:
     if not np.isnan(estimate.p_of_chance) and (bound <= 0 < mean or mean < 0 <= bound):
         return Test(ORDERS, estimate.p_of_chance)
     return Test(SIGNS, 2 / 2**n if n >= FEWEST_SIGNS else np.nan)
+
+
+def power_of(
+    verdict: str, estimate: Estimate, interval: Interval, test: Test, claim: Claim
+) -> float:
+    """The probability that such a study decides, if the estimate and its spread are the truth.
+
+    If the interval is not over seeds, its ends are taken as those of a normal estimate. An estimate
+    without spread decides again if it decides here. Without an interval, the probability is 0.
+    """
+    if np.isnan(interval.lower):
+        return 0.0
+    if interval.lower == interval.upper:
+        return float(verdict != CANNOT_TELL)
+    if test.name == STUDENT:
+        return power(estimate.values, test.bound)
+    bound = nearest_bound(interval.mean, claim)
+    end = interval.lower if bound < interval.mean else interval.upper
+    reach = abs(interval.mean - end)
+    if np.isnan(bound) or reach == 0:
+        return float(verdict != CANNOT_TELL)
+    return float(ndtr(ndtri((1 + CONFIDENCE) / 2) * (abs(interval.mean - bound) / reach - 1)))
 
 
 TOO_FEW_ON_ONE_SIDE = (

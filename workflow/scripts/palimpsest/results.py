@@ -29,12 +29,19 @@ def claims(
     sections: Iterable[str],
     families: Mapping[str, str],
     facts: Mapping,
+    powers: str | None = None,
+    least_power: float = 0.0,
     **files: Iterable[str],
 ) -> "pd.DataFrame":
     """The claims of some sections, each with its statistic and its verdict.
 
-    `families` maps every model to its family. `facts` are arguments of statistics that depend on
-    the configuration. `files` are tables, by the names of their kinds.
+    Parameters
+    ----------
+    families : the family of every model
+    facts : arguments of statistics that depend on the configuration
+    powers : a TSV file as `power_table` writes it, or none
+    least_power : rows of this file with less power are not tested
+    files : tables, by the names of their kinds
     """
     asked = [section for section in SECTIONS if section.name in sections]
     kinds = [kind for section in asked for kind in section.judged]
@@ -46,7 +53,28 @@ def claims(
                 f"the claim {claim.claim!r} reads {kind!r}, on which no claim of its section is "
                 f"tested{nearest(kind, given)}; known: {', '.join(given)}"
             )
-    return judging.judge_all(found, given, families, facts)
+    return judging.judge_all(found, given, families, facts, too_weak(powers, least_power))
+
+
+def too_weak(powers: str | None, least_power: float) -> "pd.DataFrame | None":
+    """The tests of a table of powers with less power than this, by `ROW_KEYS`."""
+    if not powers:
+        return None
+    table = pd.read_csv(powers, sep="\t", keep_default_na=False)
+    try:
+        return table.loc[table["power"].astype(float) < least_power, judging.ROW_KEYS]
+    except (KeyError, ValueError) as error:
+        columns = ", ".join([*judging.ROW_KEYS, "power"])
+        raise UserError(f"{powers}: not a table of powers ({error}); it has: {columns}") from None
+
+
+@reads(claims=CLAIMS)
+def power_table(claims: "pd.DataFrame", table: str) -> None:
+    """Write the power of each test that counts, as TSV, to choose the tests of other seeds."""
+    rows = claims[~claims["by_construction"].astype(bool)]
+    columns = [*judging.ROW_KEYS, "n_models", "n_seeds", "estimate", "power"]
+    rounded = rows.assign(**{name: rows[name].map("{:.3g}".format) for name in columns[-2:]})
+    rounded[columns].to_csv(table, sep="\t", index=False)
 
 
 @reads(claims=CLAIMS, grammars=GRAMMAR)
@@ -60,6 +88,8 @@ def report(
     sections: Mapping[str, str],
     drawn: Mapping[str, Mapping],
     title: str,
+    powers: str | None = None,
+    least_power: float = 0.0,
     **files: Iterable[str],
 ) -> None:
     """Write the report: every figure, the claims, and how the results were made.
@@ -70,6 +100,7 @@ def report(
     manifests, models : manifests of all runs, and one of every model
     sections : titles by name
     drawn : what `palimpsest.report.entries` takes, by SVG file
+    powers, least_power : as of `claims`
     files : tables by the names of their kinds
     """
     asked = [section for section in SECTIONS if section.name in sections]
@@ -83,6 +114,7 @@ def report(
         parts=[parts.part_of(section, reported) for section in asked],
         figures=pages.entries(drawn, FIGURES),
         claims=claims,
+        n_left_out=0 if (weak := too_weak(powers, least_power)) is None else len(weak),
         grammars=grammars,
         models=manifest_files.initial_weights(models),
         totals=manifest_files.totals(manifests),

@@ -62,6 +62,8 @@ def of_values(settings: Settings) -> Iterator[Mistake]:
     if not os.path.isdir(folder):
         remedy = "give a folder of languages (docs/languages.md)"
         yield Mistake("languages_folder", f"no such folder: {folder}; {remedy}")
+    if claims := settings.config["claims"]:
+        yield from no_table_of_power(claims["power_table"])
     for pair in settings.config["datasets"]["high_entropy_counterpart"].items():
         for language in pair:
             key = f"datasets/high_entropy_counterpart/{pair[0]}"
@@ -69,6 +71,12 @@ def of_values(settings: Settings) -> Iterator[Mistake]:
     yield from _recipes(settings)
     yield from _training(settings)
     yield from _engine(settings)
+
+
+def no_table_of_power(file: str) -> Iterator[Mistake]:
+    if not os.path.isfile(file):
+        remedy = "give such a table, or claims: null to test all claims"
+        yield Mistake("claims/power_table", f"no such file: {file}; {remedy}")
 
 
 # Checks that sections use, too

@@ -15,6 +15,8 @@ from palimpsest.configuration.sources import Sources, value_at
 from palimpsest.corpora import corpus_names
 from palimpsest.requests import DEFAULT
 
+# Keys that do not change what an experiment finds
+MANNERS = {"title", "extensions", "claims", "hardware", "trackers", "save_weights"}
 FOLDER, COUNTERPARTS = "languages_folder", "datasets/high_entropy_counterpart"
 
 
@@ -51,6 +53,7 @@ def follow(config: dict, sources: Sources, parts: Iterable[PartOf]) -> Iterator[
 
     The schema allows the configuration.
     """
+    _test_all_claims(config, sources)
     _drop_counterparts(config, sources)
     for part in parts:
         yield from _follow(config, sources, part)
@@ -128,6 +131,13 @@ def _take_out(block: dict, rules: dict) -> None:
                 del block[name]
         elif value is None and isinstance(inner.get("additionalProperties"), dict):
             block[name] = {}
+
+
+def _test_all_claims(config: dict, sources: Sources) -> None:
+    """Drop an earlier file's choice of claims if a later file changes the experiment."""
+    later = sources.layers[sources.place("claims") + 1 :]
+    if any(layer.keys() - MANNERS for _, layer in later):
+        config["claims"] = None
 
 
 def _drop_counterparts(config: dict, sources: Sources) -> None:

@@ -25,6 +25,7 @@ def render(
     grammars: pd.DataFrame | None = None,
     models: Sequence[dict] = (),
     title: str = "",
+    n_left_out: int = 0,
 ) -> None:
     """Write the report.
 
@@ -39,6 +40,7 @@ def render(
     grammars : tables `grammar` of the languages, stacked
     models : the models, from `manifests.initial_weights`
     title : the name of the experiment, if it has one
+    n_left_out : number of tests of claims that the experiment leaves out
 
     Raises
     ------
@@ -57,6 +59,7 @@ def render(
         scales=scales.sentence(models),
         models=scales.rows(models),
         headline=tests.headline(claims),
+        n_left_out=n_left_out,
         sections=tests.by_section(claims, parts),
         chapters=[
             {"it": chapter, "figures": drawn}

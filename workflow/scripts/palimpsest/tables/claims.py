@@ -38,6 +38,9 @@ note str: why the verdict is cannot tell, or what would decide it; runs that may
 seeds_needed int?: if the verdict is cannot tell: about how many seeds would decide it, if the
     estimate and the spread between seeds stay as they are; null if no number up to 1,000 would, or
     if it cannot be estimated
+power float: probability that a study of this size decides, if the truth is this estimate with this
+    spread; for choosing the claims of another study, with other seeds: it says nothing new of this
+    one
 by_construction bool: whether the definitions alone decide the verdict; such rows are not counted in
     the headline of the report
 """)
@@ -49,7 +52,7 @@ CLAIMS = Kind(
         """
         question claim statistic agrees_if evidence coverage language n_models n_models_hold
         n_families n_families_hold n_seeds estimate interval_over lower upper p_value p_holm verdict
-        verdict_models note seeds_needed by_construction
+        verdict_models note seeds_needed power by_construction
         """,
         evidence="str: what decides that a string is memorised or forgotten: constant, retraining,"
         " same-frequency (stand-ins), language (exact probabilities), or several of them; no "
