@@ -147,6 +147,9 @@ confidence float: logit-scaled confidence of the model in the string, log(p / (1
 other str: the other method
 pearson float?: correlation of their epsilons; null: a method has equal epsilons, or too few strings
 spearman float?: correlation of the ranks; null: as for pearson
+part str: whole: the method; repair: its repair phases alone, without its erase phases
+control_share float?: the larger of the shares on placebos and on retained strings, of the gap of
+    their forget strings; null: no clear gap
 settings str: values that the point sets, as JSON
 distance_left float: mean distance of the forget strings' losses from those of retrained models, as
     a share of the original models' distance; 0 is ideal, 1 is doing nothing; infinite: a loss is no
@@ -361,6 +364,19 @@ AGREEMENT = Kind(
         n_strings="int: forget strings compared",
     ),
 )
+ABLATION = Kind(
+    "unlearning_ablation",
+    "Two rows per method with erase and repair phases: the whole method, and its repair phases "
+    "alone.",
+    f"{FOLDER}/ablation.parquet",
+    columns(
+        """
+        model language size seed method part n_models forgetting_quality final_score_probability
+        share control_share steps_share
+        """,
+        share="float?: share of the gap closed on the forget strings; null: no clear gap",
+    ),
+)
 TUNING = Kind(
     "unlearning_tuning",
     "One row per point of a method's grid: how it did on the problems of the search, best first.",
@@ -393,5 +409,6 @@ KINDS = (
     HARDNESS,
     CONFIDENCES,
     AGREEMENT,
+    ABLATION,
     TUNING,
 )
