@@ -49,7 +49,7 @@ def test_only_repair_phases_stay_with_their_settings_and_rounds():
     assert alone.name == "m.repair"
     assert names(alone) == ["finetune", "finetune"]
     assert alone.phases == [whole.phases[2]] * 2
-    assert alone.phases[0] is not None and alone.repair_alone is None
+    assert alone.repair_alone is None
 
 
 def test_a_repeat_of_erase_phases_goes():
@@ -137,6 +137,8 @@ def test_one_method_that_only_repairs_changes_no_other_row():
 
 # Models
 
+TABLES = ("unlearned", "models", "stages")
+
 
 def test_parts_are_unlearned_but_not_followed(tmp_path, monkeypatch):
     """A part is what the method with only these phases is; it has no curve and does not relearn."""
@@ -163,7 +165,10 @@ def test_parts_are_unlearned_but_not_followed(tmp_path, monkeypatch):
         QueryFiles(
             trained.datasets["original"],
             trained.weights,
-            [str(tmp_path / name / f"{kind}.parquet") for kind in ("unlearned", "models", "stages")],
+            [
+                str(tmp_path / name / f"{made}.parquet")
+                for made in ("unlearned", "models", "stages")
+            ],
             str(tmp_path / name / "manifest.json"),
         )
         for name in phases

@@ -214,7 +214,7 @@ if unlearning_block:
             runtime=30,
         params:
             **made_by("palimpsest.unlearning.tuning.choice:choose"),
-            **unlearning_values("cutoff"),
+            **unlearning_values("confidence", "thresholds", "delta", "bin_width", "cutoff"),
             **retraining_values(),
             settings=search_jobs.settings(),
             phases=search_jobs.phases(),

@@ -159,7 +159,7 @@ gap_closed float: rise of the forget strings' loss, as a share of the rise to re
 retain_ratio float: loss of retained strings, divided by the original models' loss
 unseen_ratio float: loss of unseen test strings, divided by the original models' loss
 n_problems int: number of problems of the search
-allowed bool: whether the utility and the cost are within the bounds
+allowed bool: whether the cost is within the cut-off
 chosen bool: whether the point is its method's best
 """)
 UNLEARNED = Kind(
@@ -383,9 +383,12 @@ TUNING = Kind(
     "results/unlearning/tuning.parquet",
     columns(
         """
-        method point settings distance_left gap_closed retain_ratio unseen_ratio steps_share
-        n_problems allowed chosen
+        method point settings final_score forgetting_quality distance_left gap_closed retain_ratio
+        unseen_ratio steps_share n_problems allowed chosen
         """,
+        final_score="float: forgetting quality times two ratios of token probability, unlearned to "
+        "retrained: on retained and on unseen strings",
+        forgetting_quality="float: 0 if a loss is no longer finite",
         steps_share="float: passes over batches, divided by the steps of retraining",
     ),
 )

@@ -33,8 +33,8 @@ A.15  the bootstrap approximates full                           no: its bias is 
 
 The others are Palimpsest's own: that methods forget, that they fall short of retraining, that they
 close the gap unevenly, that strings remain memorised, that forgetting trades against utility, that
-models return to the original models' loss in fewer steps, that the share of the gap closed stands in
-for F, and that the erase phases of a method matter.
+models return to the original models' loss in fewer steps, that the share of the gap closed stands
+in for F, and that the erase phases of a method matter.
 
 A statistic has one value per seed, and its interval is over the seeds. Every seed has training
 strings, a forget set and models of its own. `none` (the original models) and `retrain` (further

@@ -32,7 +32,9 @@ def ablation_table(
     named = {name: (name, WHOLE) for name in parts}
     named |= {alone: (name, REPAIR) for name, alone in parts.items()}
     own = [each for each in methods if each.name not in ENDS]
-    by_role = gap_tables(problem, own)[GAP_SUMMARY.name].pivot(index="method", columns="string_role", values="share")
+    by_role = gap_tables(problem, own)[GAP_SUMMARY.name].pivot(
+        index="method", columns="string_role", values="share"
+    )
     rows = []
     for each in own:
         method, part = named[each.name]
