@@ -271,5 +271,11 @@ SECTION = Section(
         kinds.MEMORISATION,
         kinds.ABLATION,
     ),
-    reported=(kinds.SCORES, kinds.TESTS, kinds.GAP_SUMMARY, kinds.MEMORISATION),
+    reported=(
+        kinds.SCORES,
+        kinds.TESTS,
+        kinds.GAP_SUMMARY,
+        kinds.MEMORISATION,
+        kinds.ABLATION,
+    ),
 )
