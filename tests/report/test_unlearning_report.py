@@ -449,8 +449,7 @@ def test_the_chapter_is_whole(page):
         "no lower bound can be above 2.1. No p-value can be below 0.00249, or 0.00499" in page.text
     )
     assert (
-        "The search allows a setting to raise the loss on other strings by up to a fifth"
-        in page.text
+        "The search takes the setting with the highest final score (by probability)." in page.text
     )
     assert "Claims on set-ups need both full and reuse-n-n. With 3 problems and 2 rep" in page.text
 
