@@ -43,7 +43,8 @@ def test_every_run_has_a_row_of_the_plan(default, rows):
     of_a_problem = {
         ("original", 32),
         ("retain", 64),  # half of them for the ideal
-        ("unlearned", 6 * 2 * 32 + 2 * 32),  # six methods, two repetitions; the two ends
+        # Seven methods and the repair of four of them, two repetitions; the two ends
+        ("unlearned", 11 * 2 * 32 + 2 * 32),
     }
     assert {(row["variant"], row["trainings"]) for row in of_unlearning} == of_a_problem
     problems = {(row["language"], row["seed"]) for row in of_unlearning}
