@@ -88,15 +88,14 @@ def found(tmp_path_factory) -> pd.DataFrame:
 
 @pytest.mark.parametrize("name", TABLE)
 def test_a_shipped_method_forgets_and_leaves_the_rest(found, name):
-    """It closes a part of the gap, does not overshoot far, and keeps most of what is to be kept.
+    """It closes a part of the gap, does not overshoot far, and keeps what is to be kept.
 
-    The median model does: some methods damage one model in four, and which one, rounding decides.
+    The median model keeps it: some methods damage one model in four, and which one, rounding
+    decides. A method whose models lose more is marked in the table, and no other method is.
     """
     row = found.loc[name]
-    if TABLE[name].warning:
-        pytest.skip(f"{name} is marked in the table: {TABLE[name].warning}")
     assert 0 < row["gap_closed"] < MOST_CLOSED, row.to_dict()
-    assert row["kept"] >= LEAST_KEPT, row.to_dict()
+    assert bool(TABLE[name].warning) == (row["kept"] < LEAST_KEPT), row.to_dict()
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -116,9 +115,9 @@ def test_the_shipped_settings_are_those_that_the_search_chose(name):
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_only_methods_without_an_allowed_setting_are_marked(name):
+def test_a_method_without_an_allowed_setting_is_marked(name):
     rows = SEARCHED_POINTS[SEARCHED_POINTS["method"] == name]
-    assert bool(TABLE[name].warning) == (not rows["allowed"].any())
+    assert rows["allowed"].any() or TABLE[name].warning
 
 
 def test_the_best_allowed_point_is_chosen():
