@@ -69,7 +69,7 @@ def test_the_default_experiment():
     of_twins = [name for name in STUDIES if name not in OF_FULL_MODELS]
     assert [study.name for study in requested(default.settings)] == of_twins
     assert STUDIES["disagreement"].roles(default.settings) == ["s0", "s1", "s2"]
-    assert default.languages == ["L1", "L2", "L3", "L4", "L3-short"]
+    assert default.languages == ["L1", "L2", "L3-short", "L3", "L4"]
     methods = jobs_of(default.settings).methods
     assert (methods[0], methods[-1]) == ("none", "retrain")
     assert all(runs.model.endswith("-twin") for runs in default.requests)

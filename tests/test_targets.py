@@ -26,7 +26,7 @@ EVERYTHING = [None, ["all"], ["finetune"], ["report"], ["claims"], ["figures"], 
 # A file of each section, and of none
 FILES = {
     "memorisation": "results/memorisation/default/opt-1.3b-twin/L2/n64/base/starts.parquet",
-    "unlearning": "results/figures/unlearning_gaps-L3.svg",
+    "unlearning": "results/figures/unlearning_gaps-L3-short.svg",
     "profiles": "results/profiles/default/llama-3.2-1b-twin/L1/n256/profile.parquet",
     "density": "./results/density/leakage/opt-1.3b-twin/L3/n72/leakage.parquet",
     "information": "results/information/shortcuts/opt-1.3b-twin/L3-short/n240/information.parquet",
@@ -168,7 +168,7 @@ def test_targets_are_read_as_snakemake_reads_them(command, targets):
         ({"memorisation": None}, "results/studies/tradeoff/L2.parquet", "memorisation"),
         ({"memorisation": None}, "./results/figures/tradeoff-L2.svg", "memorisation"),
         ({"unlearning": None}, "unlearning_tuning", "unlearning"),
-        ({"unlearning": None}, "results/figures/unlearning_gaps-L3.svg", "unlearning"),
+        ({"unlearning": None}, "results/figures/unlearning_gaps-L3-short.svg", "unlearning"),
     ],
 )
 def test_a_target_whose_block_is_null_is_refused(over, target, key):

@@ -28,8 +28,8 @@ WRONG = {
     ),
     "a search on the problems that are evaluated": (
         "unlearning: {search: {seeds: [100, 1]}}",
-        "unlearning/search/seeds: seed 1 of L4 is in the evaluation, too, and a method must not be "
-        "tuned on the problems that it is judged on; choose another seed",
+        "unlearning/search/seeds: seed 1 of L3-short is in the evaluation, too, and a method must "
+        "not be tuned on the problems that it is judged on; choose another seed",
     ),
     "a search with too many points for a command": (
         "unlearning: {search: {settings: 64}}",
@@ -113,7 +113,7 @@ WRONG = {
     ),
     "a share of nothing": (
         "unlearning: {share: 0.001}",
-        "unlearning/share: 0.001 of 48 strings is less than one string; raise it to 0.021 or more",
+        "unlearning/share: 0.001 of 64 strings is less than one string; raise it to 0.016 or more",
     ),
     "a share of everything": (
         "unlearning: {share: 1}",

@@ -204,6 +204,23 @@ def epsilons(hard, own, seeds=range(N_SEEDS), **more):
     return of_problems(lambda chance: epsilons_of(chance, hard, own, **more), seeds)
 
 
+def ablation(whole, repair, noise, methods=("scrub",)):
+    """Each value is the forgetting quality, and half of it the share beyond the controls."""
+
+    def make(chance):
+        frame = pd.concat(
+            [crossed(dict.fromkeys(methods, value)).assign(part=part)
+             for part, value in (("whole", whole), ("repair", repair))]
+        )  # fmt: skip
+        return frame.assign(
+            forgetting_quality=noisy(frame, noise, chance).clip(0, 1),
+            share=0.5 * noisy(frame, noise, chance) + 0.1,
+            control_share=0.1,
+        )
+
+    return of_problems(make)
+
+
 SHARES = spaced(0.4, 0.9, none=0.0, retrain=1.0)
 COSTS, CHEAPER = spaced(0.98, 0.8), spaced(0.8, 0.98)
 FEW_STEPS = spaced(4.0, 5.0, none=0.0, retrain=10.0)
@@ -225,6 +242,7 @@ def right(noise=NOISE):
         "unlearning_effects": effects(RIGHT, scaled(RIGHT, 0.9), RIGHT, noise),
         "epsilons": epsilons(2.5, 1.0),
         "unlearning_metrics": metrics(RIGHT, FEW_STEPS, noise),
+        "unlearning_ablation": ablation(0.7, 0.2, noise),
     }
 
 
@@ -240,6 +258,7 @@ def wrong(noise=NOISE):
         "unlearning_effects": effects(REVERSED, spaced(0.8, 0.9), RIGHT, noise),
         "epsilons": epsilons(2.0, 0.0, noise=0.3, opposite=True),
         "unlearning_metrics": metrics(RIGHT, many_steps, noise),
+        "unlearning_ablation": ablation(0.2, 0.7, noise),
     }
 
 
@@ -275,6 +294,7 @@ def unclear(noise=0.6):
         "unlearning_effects": effects(RIGHT, RIGHT, RIGHT, noise),
         "epsilons": epsilons(0.0, 0.0, n_strings=9),
         "unlearning_metrics": metrics(RIGHT, spaced(10.0, 10.0, retrain=10.0), noise),
+        "unlearning_ablation": ablation(0.4, 0.4, noise),
     }
 
 

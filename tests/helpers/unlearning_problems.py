@@ -53,7 +53,33 @@ def tables(methods, n_models=N_MODELS):
             rows["gap_summary"] += gaps(keys, here, n_models)
             rows["memorisation"] += memorisation(keys, here)
     found = {f"unlearning_{kind}": pd.DataFrame(values) for kind, values in rows.items()}
-    return {kind: frame[KINDS[kind].names] for kind, frame in found.items()}
+    found = {kind: frame[KINDS[kind].names] for kind, frame in found.items()}
+    return {**found, "unlearning_ablation": ablation()}
+
+
+def ablation(**methods):
+    """The table of methods with their forgetting quality, whole and by repair alone, per seed.
+
+    The share of the gap is half of the quality, and the controls have a tenth.
+    """
+    rows = [
+        {
+            **KEYS,
+            "seed": seed,
+            "method": name,
+            "part": part,
+            "n_models": N_MODELS,
+            "forgetting_quality": quality,
+            "final_score_probability": quality,
+            "share": 0.5 * quality,
+            "control_share": 0.1,
+            "steps_share": 0.1,
+        }
+        for name, of_parts in methods.items()
+        for part, qualities in zip(("whole", "repair"), of_parts, strict=True)
+        for seed, quality in enumerate(qualities)
+    ]
+    return pd.DataFrame(rows, columns=KINDS["unlearning_ablation"].names)
 
 
 def scores(keys, given, n_models):

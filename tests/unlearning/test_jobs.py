@@ -40,6 +40,7 @@ BLOCK = {
     "table": str(TABLE),
     "own_methods": {},
     "methods": ["scrub", "npo"],
+    "ablation": True,
     "cutoff": 0.2,
     "curve": {"models": 2, "points": 4},
     "relearn": {"models": 2, "steps": 6},
@@ -203,7 +204,7 @@ def test_the_jobs_hold_every_run_of_a_method_once(asked, method):
 def test_a_file_is_awaited_only_of_a_job_that_has_models(asked):
     """Every other file of the job is an empty table, which no evaluation reads."""
     one = unlearning_run()
-    files = asked.unlearned(one, kinds.UNLEARNED.path)
+    files = asked.unlearned(one, kinds.UNLEARNED.path, asked.methods)
     assert [*dict.fromkeys(Path(path).parent.parent.name for path in files)] == asked.methods
     for method in METHODS:
         awaited = [path for path in files if Path(path).parent.parent.name == method]
@@ -288,7 +289,7 @@ def test_phases_survive_the_command_line():
     text = json.dumps(asked.values(0, 0)["phases"])
     assert "\n" not in text
     again = {name: Method.of(name, phases) for name, phases in json.loads(text).items()}
-    assert list(again) == asked.methods == ["none", "scrub", "npo", "retrain"]
+    assert list(again) == asked.applied == ["none", "scrub", "npo", "retrain", "scrub.repair"]
     for name in ("scrub", "npo"):
         assert again[name].phases == asked.table[name].phases
         assert len(again[name].phases) > 0
@@ -359,7 +360,7 @@ def test_every_forgetter_has_three_kinds_of_models():
     assert [
         (made.runs.model, made.runs.corpus, made.runs.size, made.seed) for made in derived
     ] == keys
-    assert {made.n for made in derived} == {4 + 4 + 2 * 4 * 3}
+    assert {made.n for made in derived} == {4 + 4 + 3 * 4 * 3}
     assert {(made.name, made.share) for made in derived} == {("unlearned", 0.2)}
 
 
@@ -405,7 +406,7 @@ def test_every_job_has_a_manifest_of_its_own(asked):
         n_unlearned = sum(len(asked.runs(method)) for method in applied)
         unlearned = [
             path
-            for path in asked.unlearned(one, kinds.UNLEARNED_MANIFEST)
+            for path in asked.unlearned(one, kinds.UNLEARNED_MANIFEST, asked.methods)
             if Path(path).parent.parent.name in applied
         ]
         for folder, (files, n) in {**of_variants, "unlearned": (unlearned, n_unlearned)}.items():
@@ -434,9 +435,27 @@ def test_the_section_delivers_the_models_and_their_tables():
     asked = usual()
     for one in asked.unlearning_runs:
         for name in ("unlearned.parquet", "models.parquet", "stages.parquet", "manifest.json"):
-            files = asked.unlearned(one, f"{kinds.UNLEARNED_FOLDER}/{name}")
+            files = asked.unlearned(one, f"{kinds.UNLEARNED_FOLDER}/{name}", asked.applied)
             assert set(files) <= set(delivered)
     assert set(asked.tables()) <= set(delivered)
+
+
+def test_a_method_with_both_roles_is_also_applied_without_its_erase_phases():
+    """Npo has no repair phase, so there is nothing to apply alone."""
+    asked = usual()
+    assert asked.applied == ["none", "scrub", "npo", "retrain", "scrub.repair"]
+    assert asked.ablated == ["scrub", "scrub.repair"]
+    assert asked.phases()["scrub.repair"] == asked.table["scrub"].repair_alone.written
+    models = models_by_method(asked.applied, asked.models_of_job(0, 4))
+    assert models["scrub.repair"] == models["scrub"]
+    assert asked.values(0, 4)["parts"] == ["scrub.repair"]
+
+
+@pytest.mark.parametrize("changes", [{"ablation": False}, {"methods": ["npo", "finetune"]}])
+def test_without_an_ablation_only_methods_are_applied(changes):
+    asked = jobs(**changes)
+    assert asked.applied == asked.methods
+    assert not any("ablation" in path for path in asked.tables())
 
 
 def test_the_jobs_of_some_settings_are_worked_out_once():

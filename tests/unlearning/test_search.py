@@ -15,6 +15,7 @@ from palimpsest.errors import UserError
 from palimpsest.jobs.query import QueryFiles, keys_of_job
 from palimpsest.requests import TRACE, WEIGHTS
 from palimpsest.sections import KINDS
+from palimpsest.unlearning.evaluate.rules import Rules
 from palimpsest.unlearning.evaluate.samples import RETAIN, read_trained
 from palimpsest.unlearning.methods import Method, read_methods
 from palimpsest.unlearning.run.jobs import UnlearningJobs
@@ -56,18 +57,18 @@ def test_the_problems_of_the_search_are_of_no_evaluation():
     asked = jobs()
     evaluated = {(one.language, one.seed) for one in asked.jobs.unlearning_runs}
     searched = [(one.language, one.seed) for one in asked.unlearning_runs]
-    assert searched == [("L4", 100), ("L6", 100)]
+    assert searched == [("L3-short", 100), ("L3-short", 101)]
     assert not evaluated & set(searched)
-    assert "L4" in asked.jobs.block["languages"]
+    assert "L3-short" in asked.jobs.block["languages"]
 
 
 @pytest.mark.parametrize(
     ("languages", "seeds", "refused"),
     [
-        (["L4", "L6"], [100, 2], "seed 2 of L4"),
-        (["L3"], [1], "seed 1 of L3"),
+        (["L3-short", "L6"], [100, 2], "seed 2 of L3-short"),
+        (["L3-short"], [1], "seed 1 of L3-short"),
         (["L6"], [0, 1, 2], None),
-        (["L3"], [7], None),
+        (["L3-short"], [7], None),
     ],
 )
 def test_a_problem_of_the_evaluation_is_refused(languages, seeds, refused):
@@ -85,16 +86,16 @@ def test_models_of_the_search_are_trained_only_on_demand():
     whole = experiment(DEFAULT)
     asked = whole.replicates_on_demand
     assert [(runs.corpus, runs.variant, runs.seeds) for runs in asked] == [
-        ("L4", "original", (100,)),
-        ("L4", "retain", (100,)),
-        ("L6", "original", (100,)),
-        ("L6", "retain", (100,)),
+        ("L3-short", "original", (100,)),
+        ("L3-short", "retain", (100,)),
+        ("L3-short", "original", (101,)),
+        ("L3-short", "retain", (101,)),
     ]
     planned = {(row["language"], row["seed"]) for row in whole.plan}
-    assert not planned & {("L4", 100), ("L6", 100)}
+    assert not planned & {("L3-short", 100), ("L3-short", 101)}
     for runs in asked:
         assert runs not in whole.requests
-        assert runs.replicates == range(8)
+        assert runs.replicates == range(12)
         assert runs.keeps == {TRACE, WEIGHTS}
         assert runs.recipe == whole.settings.config["unlearning"]["recipe"]
 
@@ -152,8 +153,7 @@ def test_states_of_the_search_are_of_the_configuration():
         frozenset(search_of(settings).methods)
     }
     assert {job.dataset for job in found} == {
-        f"results/datasets/{language}/n48-seed100/original/strings.parquet"
-        for language in ("L4", "L6")
+        f"results/datasets/L3-short/n64-seed{seed}/original/strings.parquet" for seed in (100, 101)
     }
 
 
@@ -293,33 +293,49 @@ KEYS = {"model": "m", "language": "L", "size": 10, "seed": 7}
 PROBLEM = tuple(KEYS.values())
 
 
+N_MODELS = 4
+SPREAD = np.array([-0.03, -0.01, 0.01, 0.03])  # of the models of a point
+RULES = Rules("geometric_mean", "exact", 1e-5, 0.5, 0.2)
+
+
 def rows_of(point, losses, retain=1.0, unseen=2.0, steps=1, **keys):
-    """Rows of a point with one model, whose losses on the two forget strings are given."""
-    return pd.DataFrame(
-        {
-            **KEYS,
-            **keys,
-            "method": point.partition(".")[0],
-            "point": point,
-            "origin": 0,
-            "string_id": IDS,
-            "loss": np.array(losses, dtype=float),
-            "retain_loss": retain,
-            "unseen_loss": unseen,
-            "steps": steps,
-        }
+    """Rows of a point with models around the given losses on the two forget strings."""
+    return pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    **KEYS,
+                    **keys,
+                    "method": point.partition(".")[0],
+                    "point": point,
+                    "origin": origin,
+                    "string_id": IDS,
+                    "loss": np.array(losses, dtype=float) + more,
+                    "retain_loss": retain,
+                    "unseen_loss": unseen,
+                    "steps": steps,
+                }
+            )
+            for origin, more in enumerate(SPREAD)
+        ]
     )
 
 
+def problem_of(retrained, n_steps=10):
+    """A problem whose retrained models have losses around these, and 1 and 2 on other strings."""
+    kept = {"retain": np.exp(-1.0), "unseen": np.exp(-2.0)}
+    return SearchProblem(IDS, np.array(retrained) + SPREAD[:, None], np.full(2, 5), kept, n_steps)
+
+
 BEFORE = rows_of("none", [1.0, 1.0], steps=0)
-PROBLEMS = {PROBLEM: SearchProblem(IDS, np.array([2.0, 3.0]), 10)}
+PROBLEMS = {PROBLEM: problem_of([2.0, 3.0])}
 
 
-def judged(*points, cutoff=0.2, problems=PROBLEMS, before=BEFORE):
+def judged(*points, problems=PROBLEMS, before=BEFORE):
     """The table of one method, indexed by point."""
     rows = pd.concat([before, *points])
     settings = {"m": {point: {"1.rate": 1} for point in rows["point"].unique()}}
-    return tuning({"m": rows}, problems, settings, cutoff).set_index("point")
+    return tuning({"m": rows}, problems, settings, RULES).set_index("point")
 
 
 def test_the_distance_is_the_share_of_the_way_that_is_left():
@@ -336,41 +352,52 @@ def test_the_distance_is_the_share_of_the_way_that_is_left():
     assert found["gap_closed"].to_dict() == pytest.approx(
         {"m.1": 1, "m.2": 0.5, "m.3": 1, "m.4": 0}
     )
+    # Without any quality, the smaller distance is better.
     assert found.index.tolist() == ["m.1", "m.2", "m.3", "m.4"]
     assert found["chosen"].tolist() == [True, False, False, False]
 
 
-def test_a_point_that_ruins_other_strings_or_takes_too_long_is_not_allowed():
-    """The bounds: a fifth more loss, a fifth of ten steps. The best allowed one is chosen."""
+def test_the_criterion_is_the_final_score():
+    """By hand: models with the losses of retrained models have quality 1, others 0."""
     found = judged(
-        rows_of("m.1", [2.0, 3.0], retain=1.21),
-        rows_of("m.2", [2.0, 3.0], unseen=2.42),
-        rows_of("m.3", [2.0, 3.0], steps=3),
-        rows_of("m.4", [1.5, 2.0], retain=1.2, unseen=2.4, steps=2),
-        rows_of("m.5", [1.1, 1.0]),
+        rows_of("m.1", [2.0, 3.0], retain=1.5, unseen=2.1),
+        rows_of("m.2", [1.0, 3.0]),
+        rows_of("m.3", [1.0, 1.0], retain=0.5),
     )
-    assert found["allowed"].to_dict() == {
-        "m.1": False,
-        "m.2": False,
-        "m.3": False,
-        "m.4": True,
-        "m.5": True,
-    }
-    assert found.index[:2].tolist() == ["m.4", "m.5"]
-    assert found.index[found["chosen"]].tolist() == ["m.4"]
-    assert found["steps_share"]["m.3"] == 0.3
-    assert found["retain_ratio"]["m.1"] == 1.21
+    assert found["forgetting_quality"].to_dict() == {"m.1": 1, "m.2": 0.5, "m.3": 0}
+    assert found["final_score"].to_dict() == pytest.approx(
+        {"m.1": np.exp(-0.6), "m.2": 0.5, "m.3": 0}
+    )
+    assert found.index.tolist() == ["m.1", "m.2", "m.3"]
 
 
-def test_if_no_point_is_allowed_the_least_damage_is_chosen():
+def test_forgetting_less_is_better_than_ruining_other_strings():
+    """A point that would be the nearest on the forget strings alone."""
+    found = judged(
+        rows_of("m.1", [2.0, 3.0], retain=2.0),
+        rows_of("m.2", [1.0, 3.0]),
+    )
+    assert found.index.tolist() == ["m.2", "m.1"]
+    assert found["distance_left"]["m.1"] < found["distance_left"]["m.2"]
+    assert found["retain_ratio"]["m.1"] == 2
+
+
+def test_a_point_that_takes_too_long_is_not_allowed():
+    """A fifth of ten steps. The best allowed one is chosen."""
+    found = judged(rows_of("m.1", [2.0, 3.0], steps=3), rows_of("m.2", [1.0, 3.0], steps=2))
+    assert found["allowed"].to_dict() == {"m.1": False, "m.2": True}
+    assert found.index[found["chosen"]].tolist() == ["m.2"]
+    assert found["steps_share"]["m.1"] == 0.3
+
+
+def test_if_no_point_is_allowed_the_best_is_chosen():
     """The table says that the point is not allowed."""
     found = judged(
-        rows_of("m.1", [2.0, 3.0], retain=1.5),
-        rows_of("m.2", [1.5, 2.0], retain=1.1, unseen=2.8),
-        rows_of("m.3", [1.0, 1.0], retain=1.6),
+        rows_of("m.1", [1.0, 3.0], steps=3),
+        rows_of("m.2", [2.0, 3.0], steps=4),
     )
-    assert found.index.tolist() == ["m.2", "m.1", "m.3"]
-    assert found["chosen"].tolist() == [True, False, False]
+    assert found.index.tolist() == ["m.2", "m.1"]
+    assert found["chosen"].tolist() == [True, False]
     assert not found["allowed"].any()
 
 
@@ -381,24 +408,28 @@ def test_a_point_with_infinite_losses_is_last():
     )
     assert found.index.tolist() == ["m.2", "m.1"]
     assert np.isinf(found["distance_left"]["m.1"])
+    assert found["final_score"]["m.1"] == 0
 
 
-def test_problems_and_models_are_averaged():
-    """The second problem knows nothing of the point; a model's losses are averaged first."""
+def test_problems_are_averaged():
+    """The second problem knows nothing of the point."""
     other = {**KEYS, "seed": 8}
     problems = {**PROBLEMS, tuple(other.values()): PROBLEMS[PROBLEM]}
     again = [rows_of(point, [1.0, 1.0], seed=8) for point in ("none", "m.1")]
-    two = pd.concat(
-        [rows_of("m.1", [1.0, 5.0]), rows_of("m.1", [3.0, 1.0]).assign(origin=1)]
-    )  # on average [2, 3], the goal
-    found = judged(two, again[1], problems=problems, before=pd.concat([BEFORE, again[0]]))
-    assert found["distance_left"]["m.1"] == 0.5
+    found = judged(
+        rows_of("m.1", [2.0, 3.0]),
+        again[1],
+        problems=problems,
+        before=pd.concat([BEFORE, again[0]]),
+    )
+    assert found["distance_left"]["m.1"] == pytest.approx(0.5)
+    assert found["final_score"]["m.1"] == pytest.approx(0.5)
     assert found["n_problems"]["m.1"] == 2
 
 
 def test_the_cut_off_holds_on_every_problem():
     other = {**KEYS, "seed": 8}
-    problems = {**PROBLEMS, tuple(other.values()): SearchProblem(IDS, np.array([2.0, 3.0]), 20)}
+    problems = {**PROBLEMS, tuple(other.values()): problem_of([2.0, 3.0], 20)}
     rows = [rows_of(point, [1.0, 1.0], seed=8) for point in ("none", "m.1")]
     points = pd.concat([rows_of("m.1", [2.0, 3.0], steps=3), rows[1]])
     found = judged(points, problems=problems, before=pd.concat([BEFORE, rows[0]]))
@@ -407,9 +438,8 @@ def test_the_cut_off_holds_on_every_problem():
 
 
 def test_a_problem_without_a_gap_is_refused():
-    same = {PROBLEM: SearchProblem(IDS, np.array([1.0, 1.0]), 10)}
     with pytest.raises(UserError, match="know its forget strings equally well"):
-        judged(rows_of("m.1", [1.0, 1.0]), problems=same)
+        judged(rows_of("m.1", [1.0, 1.0]), problems={PROBLEM: problem_of([1.0, 1.0])})
 
 
 def test_the_chosen_phases_make_a_table_of_methods(tmp_path):
@@ -463,6 +493,10 @@ def test_the_script_writes_the_table_and_the_methods(found, trained, tmp_path):
             "settings": settings,
             "phases": phases,
             "cutoff": CUTOFF,
+            "confidence": "geometric_mean",
+            "thresholds": "grid",
+            "delta": 1e-5,
+            "bin_width": 0.5,
             "epochs": RECIPE.epochs,
             "batch_size": RECIPE.batch_size,
         },

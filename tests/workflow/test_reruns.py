@@ -80,6 +80,7 @@ FORGETTING = {
         "measure_forgetting",
         "measure_other_metrics",
         "measure_forgotten_memorisation",
+        "measure_ablation",
     ],
     "its figures": ["figure/unlearning_*"],
     "claims": ["claims"],
@@ -752,6 +753,9 @@ CASES = {
         edited("small_methods.yaml", "[0.1, 0.2]", "[0.1, 0.2, 0.3]"), NOTHING
     ),
     "a comment in the table of methods": Case(commented("small_methods.yaml"), NOTHING),
+    "`unlearning/ablation`, without a method that has both roles": Case(
+        "unlearning={ablation: false}", NOTHING
+    ),
     "`unlearning/search`": Case("unlearning={search: {seeds: [5], settings: 1}}", NOTHING),
     **{
         f"`unlearning/{key}`": Case(f"unlearning={{{key}: {value}}}", EPSILONS)

@@ -44,10 +44,10 @@ if unlearning_block:
             dataset=ORIGINAL_DATASET,
             weights=weights_to_unlearn,
         output:
-            unlearned=by_method(forgotten.UNLEARNED.path, unlearning_jobs),
-            models=by_method(forgotten.UNLEARNED_MODELS.path, unlearning_jobs),
-            stages=by_method(forgotten.STAGES.path, unlearning_jobs),
-            manifest=by_method(forgotten.UNLEARNED_MANIFEST, unlearning_jobs),
+            unlearned=by_method(forgotten.UNLEARNED.path, unlearning_jobs.applied),
+            models=by_method(forgotten.UNLEARNED_MODELS.path, unlearning_jobs.applied),
+            stages=by_method(forgotten.STAGES.path, unlearning_jobs.applied),
+            manifest=by_method(forgotten.UNLEARNED_MANIFEST, unlearning_jobs.applied),
         log:
             "logs/unlearn/{recipe}/{model}/{language}/n{size}-seed{seed}/{first}-{last}.log",
         benchmark:
@@ -147,6 +147,27 @@ if unlearning_block:
             loss_threshold=THRESHOLDS["loss_threshold"],
             accuracy_threshold=THRESHOLDS["accuracy_threshold"],
 
+    # Every method with erase and repair phases, and its repair phases alone
+    use rule measure_other_metrics as measure_ablation with:
+        input:
+            dataset=ORIGINAL_DATASET,
+            originals=trained_on_variant(ORIGINAL, paths.REPLICATES_TRACE),
+            retrained=trained_on_variant(RETAIN, paths.REPLICATES_TRACE),
+            manifests=trained_on_variant(RETAIN, paths.REPLICATES_MANIFEST),
+            unlearned=unlearned(forgotten.UNLEARNED.path, "ablated"),
+            models=unlearned(forgotten.UNLEARNED_MODELS.path, "ablated"),
+        output:
+            table=forgotten.ABLATION.path,
+        log:
+            "logs/measure_ablation/{recipe}/{model}/{language}/n{size}-seed{seed}.log",
+        benchmark:
+            "benchmarks/measure_ablation/{recipe}/{model}/{language}/n{size}-seed{seed}.tsv"
+        params:
+            **made_by("palimpsest.unlearning.evaluate.evaluation:ablation"),
+            **unlearning_values("confidence", "thresholds", "delta", "bin_width", "cutoff"),
+            **retraining_values(),
+            parts=names_of_parts(),
+
     rule search_settings:
         input:
             corpus=corpus,
@@ -154,8 +175,8 @@ if unlearning_block:
             dataset=ORIGINAL_DATASET,
             weights=weights_to_search_with,
         output:
-            searched=by_method(forgotten.SEARCHED.path, search_jobs),
-            manifest=by_method(forgotten.SEARCH_MANIFEST, search_jobs),
+            searched=by_method(forgotten.SEARCHED.path, search_jobs.methods),
+            manifest=by_method(forgotten.SEARCH_MANIFEST, search_jobs.methods),
         log:
             "logs/search_settings/{recipe}/{model}/{language}/n{size}-seed{seed}.log",
         benchmark:
@@ -193,7 +214,7 @@ if unlearning_block:
             runtime=30,
         params:
             **made_by("palimpsest.unlearning.tuning.choice:choose"),
-            **unlearning_values("cutoff"),
+            **unlearning_values("confidence", "thresholds", "delta", "bin_width", "cutoff"),
             **retraining_values(),
             settings=search_jobs.settings(),
             phases=search_jobs.phases(),

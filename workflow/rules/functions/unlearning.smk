@@ -46,9 +46,9 @@ def forget_file(wildcards):
 # Jobs that unlearn
 
 
-def by_method(pattern, jobs):
+def by_method(pattern, methods):
     """The outputs of a job: one file of every method."""
-    return update(expand(pattern, method=list(jobs.methods), allow_missing=True))
+    return update(expand(pattern, method=list(methods), allow_missing=True))
 
 
 def weights_to_unlearn(wildcards):
@@ -119,13 +119,22 @@ def innocent_traces(wildcards):
     return unlearning_jobs.innocent_trained(unlearning_run(wildcards), paths.REPLICATES_TRACE)
 
 
-def unlearned(pattern):
-    """An input function: one file of every method from each job that unlearns."""
+def unlearned(pattern, which="methods"):
+    """An input function: one file of every method from each job that unlearns.
+
+    `which` is "methods", or "ablated" for those with erase and repair phases, and their parts.
+    """
 
     def files(wildcards):
-        return unlearning_jobs.unlearned(unlearning_run(wildcards), pattern)
+        methods = getattr(unlearning_jobs, which)
+        return unlearning_jobs.unlearned(unlearning_run(wildcards), pattern, methods)
 
     return files
+
+
+def names_of_parts():
+    """The name of the repair phases alone of each method that has erase phases too."""
+    return {name: part.name for name, part in unlearning_jobs.parts.items()}
 
 
 def evaluation_memory(wildcards, attempt):

@@ -147,6 +147,9 @@ confidence float: logit-scaled confidence of the model in the string, log(p / (1
 other str: the other method
 pearson float?: correlation of their epsilons; null: a method has equal epsilons, or too few strings
 spearman float?: correlation of the ranks; null: as for pearson
+part str: whole: the method; repair: its repair phases alone, without its erase phases
+control_share float?: the larger of the shares on placebos and on retained strings, of the gap of
+    their forget strings; null: no clear gap
 settings str: values that the point sets, as JSON
 distance_left float: mean distance of the forget strings' losses from those of retrained models, as
     a share of the original models' distance; 0 is ideal, 1 is doing nothing; infinite: a loss is no
@@ -156,7 +159,7 @@ gap_closed float: rise of the forget strings' loss, as a share of the rise to re
 retain_ratio float: loss of retained strings, divided by the original models' loss
 unseen_ratio float: loss of unseen test strings, divided by the original models' loss
 n_problems int: number of problems of the search
-allowed bool: whether the utility and the cost are within the bounds
+allowed bool: whether the cost is within the cut-off
 chosen bool: whether the point is its method's best
 """)
 UNLEARNED = Kind(
@@ -361,15 +364,31 @@ AGREEMENT = Kind(
         n_strings="int: forget strings compared",
     ),
 )
+ABLATION = Kind(
+    "unlearning_ablation",
+    "Two rows per method with erase and repair phases: the whole method, and its repair phases "
+    "alone.",
+    f"{FOLDER}/ablation.parquet",
+    columns(
+        """
+        model language size seed method part n_models forgetting_quality final_score_probability
+        share control_share steps_share
+        """,
+        share="float?: share of the gap closed on the forget strings; null: no clear gap",
+    ),
+)
 TUNING = Kind(
     "unlearning_tuning",
     "One row per point of a method's grid: how it did on the problems of the search, best first.",
     "results/unlearning/tuning.parquet",
     columns(
         """
-        method point settings distance_left gap_closed retain_ratio unseen_ratio steps_share
-        n_problems allowed chosen
+        method point settings final_score forgetting_quality distance_left gap_closed retain_ratio
+        unseen_ratio steps_share n_problems allowed chosen
         """,
+        final_score="float: forgetting quality times two ratios of token probability, unlearned to "
+        "retrained: on retained and on unseen strings",
+        forgetting_quality="float: 0 if a loss is no longer finite",
         steps_share="float: passes over batches, divided by the steps of retraining",
     ),
 )
@@ -393,5 +412,6 @@ KINDS = (
     HARDNESS,
     CONFIDENCES,
     AGREEMENT,
+    ABLATION,
     TUNING,
 )

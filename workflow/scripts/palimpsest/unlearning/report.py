@@ -14,20 +14,22 @@ from palimpsest.figures import style
 from palimpsest.number_format import number, percent, score
 from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import template
-from palimpsest.statistics import Interval
+from palimpsest.statistics import DECIMALS, Interval, student
 from palimpsest.tables import Kind, read_all
 from palimpsest.unlearning import opening_sentences
 from palimpsest.unlearning.attacks.lower_bounds import CONFIDENCE
 from palimpsest.unlearning.claims import QUESTIONS
 from palimpsest.unlearning.evaluate import residual_memorisation
+from palimpsest.unlearning.evaluate.ablation import REPAIR, WHOLE
 from palimpsest.unlearning.evaluate.outcomes import Outcome, outcomes
 from palimpsest.unlearning.evaluate.placebos import FORGET
+from palimpsest.unlearning.evaluate.samples import PROBLEM_KEYS
 from palimpsest.unlearning.evaluate.verdicts import KEEPS
-from palimpsest.unlearning.kinds import GAP_SUMMARY, MEMORISATION, SCORES, TESTS
+from palimpsest.unlearning.kinds import ABLATION, GAP_SUMMARY, MEMORISATION, SCORES, TESTS
 from palimpsest.unlearning.opening_sentences import as_shown, in_percent, spread_in_words
 from palimpsest.unlearning.run.setups import ENDS, FULL, NONE, RETRAIN, REUSE_N_N
 
-KINDS = (SCORES, TESTS, GAP_SUMMARY, MEMORISATION)
+KINDS = (SCORES, TESTS, GAP_SUMMARY, MEMORISATION, ABLATION)
 OF_MODEL = ["language", "model"]
 ENDS_IN_WORDS = {RETRAIN: "the goal", NONE: "the start"}
 MEASURES = {
@@ -46,7 +48,7 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     found = findings(*(of_kind(tables, kind) for kind in KINDS))
     if found is None:
         return Part(chapters=chapters_of(html), questions=QUESTIONS)
-    before = {"unlearning": html.opening(found) + html.scores(found)}
+    before = {"unlearning": html.opening(found) + html.scores(found) + html.ablation(found)}
     after = {"unlearning": html.memorised(found) + html.limits(found)}
     return with_words(html, QUESTIONS, before, after)
 
@@ -56,7 +58,11 @@ def of_kind(tables: Mapping[str, pd.DataFrame], kind: Kind) -> pd.DataFrame:
 
 
 def findings(
-    scores: pd.DataFrame, tests: pd.DataFrame, gaps: pd.DataFrame, memorised: pd.DataFrame
+    scores: pd.DataFrame,
+    tests: pd.DataFrame,
+    gaps: pd.DataFrame,
+    memorised: pd.DataFrame,
+    ablation: pd.DataFrame,
 ) -> dict | None:
     """All numbers and sentences of the chapter; None if nothing was unlearned.
 
@@ -71,7 +77,9 @@ def findings(
     n_scored = int(scores["n_models"].min())
     n_models = n_scored if tests.empty else int(tests["n_models"].min())
     groups = [
-        group(*key, *(of_model(table, *key) for table in (scores, tests, gaps, memorised)))
+        group(
+            *key, *(of_model(table, *key) for table in (scores, tests, gaps, memorised, ablation))
+        )
         for key in scores[OF_MODEL].drop_duplicates().itertuples(index=False, name=None)
     ]
     fewest = min(each["n_problems"] for each in groups)
@@ -110,6 +118,7 @@ def group(
     tests: pd.DataFrame,
     gaps: pd.DataFrame,
     memorised: pd.DataFrame,
+    ablation: pd.DataFrame,
 ) -> dict:
     found = outcomes(tests, gaps, scores)
     nearest = opening_sentences.nearest_of(one for one in found if not one.is_end)
@@ -126,6 +135,9 @@ def group(
         ],
         "nothing": [
             MEASURES[measure] for measure in residual_memorisation.nothing_to_remove(memorised)
+        ],
+        "ablation": [
+            ablation_row(method, rows) for method, rows in ablation.groupby("method", sort=False)
         ],
     }
 
@@ -203,6 +215,23 @@ def forgetting_in_words(one: Outcome) -> str:
     if lower > 1:
         return "overshoots"
     return "forgets in part" if upper < 1 else "forgets; the interval reaches retraining"
+
+
+# What erase phases add
+
+
+def ablation_row(method: str, rows: pd.DataFrame) -> dict:
+    """A method beside its repair phases alone: means over the problems, and the differences."""
+    rows = rows.assign(beyond=rows["share"] - rows["control_share"])
+    cells = {}
+    for column, form in (("forgetting_quality", score), ("beyond", percent)):
+        wide = rows.pivot(index=PROBLEM_KEYS, columns="part", values=column)
+        more = student((wide[WHOLE] - wide[REPAIR]).dropna(), DECIMALS)
+        cells[column] = {
+            **{part: with_interval(student(wide[part].dropna(), DECIMALS), form) for part in wide},
+            "more": with_interval(more, form),
+        }
+    return {"name": method, **cells}
 
 
 # Memorisation

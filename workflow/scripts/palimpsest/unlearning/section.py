@@ -46,10 +46,10 @@ def requests(settings: Settings) -> Iterator[Runs]:
 def derived(settings: Settings) -> Iterator[Derived]:
     """The unlearned models of all methods; each is planned to take the time of the cutoff."""
     jobs = jobs_of(settings)
-    n = sum(len(jobs.runs(method)) for method in jobs.methods)
+    n = sum(len(jobs.runs(method)) for method in jobs.applied)
     for one in jobs.unlearning_runs:
         trained = Runs(one.model, one.language, one.size, recipe=one.recipe)
-        files = tuple(jobs.unlearned(one, kinds.UNLEARNED_MANIFEST))
+        files = tuple(jobs.unlearned(one, kinds.UNLEARNED_MANIFEST, jobs.applied))
         yield Derived(trained, UNLEARNED, one.seed, n, jobs.block["cutoff"], files)
 
 
@@ -80,7 +80,7 @@ def outputs(settings: Settings) -> Iterator[str]:
     jobs = jobs_of(settings)
     for one in jobs.unlearning_runs:
         for pattern in UNLEARNED_FILES:
-            yield from jobs.unlearned(one, pattern)
+            yield from jobs.unlearned(one, pattern, jobs.applied)
         yield from jobs.model_folders(one)
     yield from jobs.tables()
 
@@ -269,6 +269,13 @@ SECTION = Section(
         kinds.GAPS,
         kinds.GAP_SUMMARY,
         kinds.MEMORISATION,
+        kinds.ABLATION,
     ),
-    reported=(kinds.SCORES, kinds.TESTS, kinds.GAP_SUMMARY, kinds.MEMORISATION),
+    reported=(
+        kinds.SCORES,
+        kinds.TESTS,
+        kinds.GAP_SUMMARY,
+        kinds.MEMORISATION,
+        kinds.ABLATION,
+    ),
 )

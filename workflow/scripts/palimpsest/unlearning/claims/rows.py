@@ -33,8 +33,8 @@ A.15  the bootstrap approximates full                           no: its bias is 
 
 The others are Palimpsest's own: that methods forget, that they fall short of retraining, that they
 close the gap unevenly, that strings remain memorised, that forgetting trades against utility, that
-models return to the original models' loss in fewer steps, and that the share of the gap closed
-stands in for F.
+models return to the original models' loss in fewer steps, that the share of the gap closed stands
+in for F, and that the erase phases of a method matter.
 
 A statistic has one value per seed, and its interval is over the seeds. Every seed has training
 strings, a forget set and models of its own. `none` (the original models) and `retrain` (further
@@ -45,6 +45,7 @@ To add a claim, add one row to `CLAIMS`.
 """
 
 from palimpsest.claims import Claim, above, at_least, at_most, below
+from palimpsest.unlearning.claims import ablation_statistics as ablation
 from palimpsest.unlearning.claims import claim_statistics as statistics
 from palimpsest.unlearning.claims import hardness_statistics as hardness
 from palimpsest.unlearning.claims import ranking_statistics as rankings
@@ -102,6 +103,20 @@ CLAIMS = [
         "The competition's methods have better final scores than those from the literature, by "
         "probability.",
         statistics.competition_scores_more.of(score="final_score_probability"),
+        above(0),
+    ),
+    Claim(
+        "forgetting",
+        "The erase phases of a method matter: with them, its forgetting quality is better than "
+        "that of its repair phases alone.",
+        ablation.erasing_adds_quality,
+        above(0),
+    ),
+    Claim(
+        "forgetting",
+        "The erase phases of a method matter: with them, it closes more of the gap on forget "
+        "strings alone than its repair phases do.",
+        ablation.erasing_adds_share,
         above(0),
     ),
     Claim(

@@ -4,12 +4,13 @@ The files of the models are large, and are not read at once. In all functions, `
 `models` are files of every method, see `Problem.methods`. `problem` are arguments of `problem_of`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from palimpsest.making import makes
+from palimpsest.unlearning.evaluate.ablation import ablation_table
 from palimpsest.unlearning.evaluate.analyses import agreement, hardness
 from palimpsest.unlearning.evaluate.confidence_samples import confidence_samples
 from palimpsest.unlearning.evaluate.equality import refuse_equal
@@ -23,6 +24,7 @@ from palimpsest.unlearning.evaluate.scores import evaluate, retraining
 from palimpsest.unlearning.evaluate.variance import variance_table
 from palimpsest.unlearning.interventions import RETAIN
 from palimpsest.unlearning.kinds import (
+    ABLATION,
     AGREEMENT,
     CONFIDENCES,
     EPSILONS,
@@ -66,6 +68,30 @@ def forgetting(
     methods = problem.methods(unlearned, models)
     found[CONFIDENCES.name] = confidence_samples(problem, methods, rules, found[HARDNESS.name])
     return found
+
+
+@makes(ABLATION)
+def ablation(
+    unlearned: Sequence[str],
+    models: Sequence[str],
+    manifests: Sequence[str],
+    seed: int,
+    *,
+    confidence: str,
+    thresholds: str,
+    delta: float,
+    bin_width: float,
+    cutoff: float,
+    epochs: int,
+    batch_size: int,
+    parts: Mapping[str, str],
+    **problem,
+) -> pd.DataFrame:
+    """What the erase phases of methods add; `parts` maps methods to their repair phases alone."""
+    problem = problem_of(seed=seed, **problem)
+    rules = Rules(confidence, thresholds, delta, bin_width, cutoff)
+    cost = retraining(problem, manifests, epochs, batch_size)
+    return ablation_table(problem, problem.methods(unlearned, models), rules, cost, parts)
 
 
 @makes(METRICS)

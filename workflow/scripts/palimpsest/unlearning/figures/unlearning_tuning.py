@@ -7,18 +7,14 @@ import textwrap
 
 from palimpsest.figures import elements, style
 from palimpsest.figures.libraries import np, pd, plt
-from palimpsest.lazy_import import lazy_import
 from palimpsest.making import reads
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.kinds import TUNING
 
-tuning = lazy_import("palimpsest.unlearning.tuning.choice")
-
 COLUMNS, PANEL_HEIGHT = 5, 1.35
 LEAST, MOST = 0.9, 2.0  # of the ratios that are shown
 FARTHEST = 2.0  # of the distances that are shown
-BOUND = {"color": "0.35", "linewidth": 0.8, "linestyle": style.EPOCH_LINE["linestyle"]}
 FRONT = {"color": by_seed.COLOUR, "linewidth": 0.8, "alpha": 0.6}
 
 POINT = {"linestyle": "none", "markeredgewidth": 0.8}
@@ -55,7 +51,7 @@ def unlearning_tuning(tried: pd.DataFrame) -> plt.Figure:
         draw_points(axes, tried[tried["method"] == method])
         axes.set_title(textwrap.fill(method, 20), fontsize=6.5)
     panels[0].set(xlim=(LEAST, MOST + 0.08), ylim=(-0.08, FARTHEST + 0.12))
-    panels[0].set_xticks([1, tuning.MOST_IN_SEARCH, 1.5, MOST], ["1", "", "1.5", f"{MOST:g}"])
+    panels[0].set_xticks([1, 1.5, MOST], ["1", "1.5", f"{MOST:g}"])
     inner.supxlabel(
         "loss of retained or unseen strings (the larger rise), relative to the original models"
     )
@@ -65,20 +61,18 @@ def unlearning_tuning(tried: pd.DataFrame) -> plt.Figure:
         elements.line_handle("allowed", **ALLOWED),
         elements.line_handle("not allowed", **NOT_ALLOWED),
         elements.line_handle("trade-off: no setting is better in both", **FRONT),
-        elements.line_handle(f"largest loss allowed ({tuning.MOST_IN_SEARCH:g})", **BOUND),
         method_rows.ideal_handle("nothing done"),
     ]
     note = (
-        "A marker per setting. Not allowed: the loss of other strings rises above the bound, or "
-        "the setting needs more steps than the cut-off. Markers at the upper and right edge are "
-        "beyond it."
+        "A marker per setting. Chosen: the highest final score of those that are allowed. Not "
+        "allowed: the setting needs more steps than the cut-off. Markers at the upper and right "
+        "edge are beyond it."
     )
     elements.legend(figure, handles, note)
     return figure
 
 
 def draw_points(axes: plt.Axes, points: pd.DataFrame) -> None:
-    axes.axvline(tuning.MOST_IN_SEARCH, **BOUND)
     axes.axhline(1, **method_rows.IDEAL_LINE)
     damage = points[["retain_ratio", "unseen_ratio"]].max(axis=1).to_numpy()
     distance = points["distance_left"].to_numpy()

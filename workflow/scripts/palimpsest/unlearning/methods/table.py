@@ -8,20 +8,27 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from palimpsest.configuration.yaml_files import check_file, read_file
 from palimpsest.errors import UserError, nearest
-from palimpsest.unlearning.methods.phases import ROLES, Phase, Training, registered
+from palimpsest.unlearning.methods.phases import (
+    REPAIR,
+    ROLES,
+    Phase,
+    Training,
+    registered,
+)
 from palimpsest.unlearning.run.setups import ENDS, SOURCES
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")  # a part of paths
 REPEAT, PHASES, GRID, WARNING, SOURCE = "repeat", "phases", "grid", "warning", "source"
 KEYS = {PHASES, GRID, WARNING, SOURCE}
 MOST_REPEATED, MOST_POINTS, DEEPEST = 1000, 1000, 4
+PART = ".repair"  # ends the name of a method without its erase phases; no method has a point in it
 AND = " and "  # separates places that a line of a grid changes together
 
 
@@ -71,6 +78,20 @@ class Method:
             if reason := placed.phase.works_on_every_weight:
                 return f"phase {placed.place}, {placed.phase.name}, {reason}"
         return ""
+
+    @property
+    def repair_alone(self) -> Method | None:
+        """The method without its erase phases; None unless it has both erase and repair phases.
+
+        A selection changes no weight, so selections stay if a repair phase works on selected
+        weights. The passes of the erase phases are not given to the repair.
+        """
+        if {placed.role for placed in self.placed} != set(ROLES):
+            return None
+        alone = _kept(self.written, lambda role, phase: role == REPAIR)
+        if any(placed.phase.needs_selection for placed in _flat(alone, once=True)):
+            alone = _kept(self.written, lambda role, phase: role == REPAIR or phase.selects)
+        return Method.of(self.name + PART, alone)
 
     def points(self) -> dict[str, Method]:
         """Every point of the grid as a method, by its name: `scrub.1`, `scrub.2`, ...
@@ -299,6 +320,18 @@ def _flat(written: list[dict], above: str = "", once: bool = False) -> Iterator[
         values = {key: value for key, value in entry.items() if key != role}
         values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         yield Placed(role, place, known[entry[role]](**values))
+
+
+def _kept(written: list[dict], keeps: Callable[[str, type[Phase]], bool]) -> list[dict]:
+    """The phases whose role and class `keeps` takes; a repeat without any is left out."""
+    known, kept = registered(), []
+    for entry in written:
+        if REPEAT in entry:
+            inner = _kept(entry[PHASES], keeps)
+            kept += [{**entry, PHASES: inner}] if inner else []
+        elif keeps(role := _role_in(entry), known[entry[role]]):
+            kept.append(entry)
+    return kept
 
 
 # Grids

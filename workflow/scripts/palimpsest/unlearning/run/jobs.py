@@ -129,6 +129,27 @@ class UnlearningJobs:
     def methods(self) -> list[str]:
         return [NONE, *self.block["methods"], RETRAIN]
 
+    @cached_property
+    def parts(self) -> dict[str, Method]:
+        """The repair phases alone of each method that has erase phases too, by method.
+
+        Empty if no ablation is asked for.
+        """
+        if not self.block["ablation"]:
+            return {}
+        alone = {name: self.table[name].repair_alone for name in self.block["methods"]}
+        return {name: part for name, part in alone.items() if part}
+
+    @cached_property
+    def applied(self) -> list[str]:
+        """The methods, and after them their parts: everything that a job applies to its models."""
+        return [*self.methods, *self.ablated[len(self.parts) :]]
+
+    @property
+    def ablated(self) -> list[str]:
+        """The methods that have parts, and the parts."""
+        return [*self.parts, *(part.name for part in self.parts.values())]
+
     def has_adapter(self, model: str) -> bool:
         training = self.settings.training(model, self.block["recipe"])
         return not self.settings.is_twin(model) and "adapter" in training
@@ -257,13 +278,15 @@ class UnlearningJobs:
 
     def n_unlearnings(self, first: int, last: int) -> int:
         """The largest number of unlearnings of a job."""
-        return len(self.methods) * (last - first + 1)
+        return len(self.applied) * (last - first + 1)
 
-    def unlearned(self, unlearning_run: UnlearningRun, pattern: str) -> list[str]:
+    def unlearned(
+        self, unlearning_run: UnlearningRun, pattern: str, methods: Iterable[str]
+    ) -> list[str]:
         """One file of every method from each job that has models of this method."""
         return [
             pattern.format(**vars(unlearning_run), method=method, first=first, last=last)
-            for method in self.methods
+            for method in methods
             for first, last in self.jobs(unlearning_run.model)
             if first < len(self.runs(method))
         ]
@@ -275,7 +298,7 @@ class UnlearningJobs:
         which it computes distances.
         """
         wanted: dict[str, set[int]] = {ORIGINAL: set(), RETAIN: set()}
-        for part in models_by_method(self.methods, self.models_of_job(first, last)).values():
+        for part in models_by_method(self.applied, self.models_of_job(first, last)).values():
             wanted[part.variant].update(part.starts)
             for numbers in wanted.values():
                 numbers.update(part.origins)
@@ -291,7 +314,13 @@ class UnlearningJobs:
         """What a job is asked: the values of the query `UNLEARN`."""
         afterwards = {key: self.block[key] for key in ("cutoff", "curve", "relearn")}
         models = self.models_of_job(first, last)
-        return {"phases": self.phases(), "models": models, "afterwards": afterwards}
+        parts = [part.name for part in self.parts.values()]
+        return {
+            "phases": self.phases(),
+            "models": models,
+            "afterwards": afterwards,
+            "parts": parts,
+        }
 
     def models_of_job(self, first: int, last: int) -> dict:
         """The models of a job, in short, for `models_by_method`: a job can have thousands."""
@@ -304,7 +333,8 @@ class UnlearningJobs:
         }
 
     def phases(self) -> dict[str, list[dict]]:
-        return {name: [] if name in ENDS else self.table[name].written for name in self.methods}
+        known = {**self.table, **{part.name: part for part in self.parts.values()}}
+        return {name: [] if name in ENDS else known[name].written for name in self.applied}
 
     # Folders of models
 
@@ -361,6 +391,8 @@ class UnlearningJobs:
         asked = [*SCORED, *RESIDUAL, kinds.METRICS]
         if len(self.block["methods"]) == 1:
             asked.remove(kinds.AGREEMENT)
+        if self.parts:
+            asked.append(kinds.ABLATION)
         return [kind.path.format(**vars(one)) for one in self.unlearning_runs for kind in asked]
 
     def n_predictions(self, size: int) -> int:

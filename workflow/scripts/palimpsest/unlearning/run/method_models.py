@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,13 @@ class Afterwards:
     cutoff: float
     curve: Curve
     relearn: Relearning
+
+    @property
+    def nothing(self) -> Afterwards:
+        """The same schedules, after which models are only measured."""
+        return replace(
+            self, curve=replace(self.curve, models=0), relearn=replace(self.relearn, models=0)
+        )
 
     @classmethod
     def of(cls, given: dict) -> Afterwards:

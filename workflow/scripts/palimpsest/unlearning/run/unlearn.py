@@ -5,7 +5,7 @@ Source: Are we making progress in unlearning?, section 2.1 and algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -69,14 +69,21 @@ def forget_loss(workbench: Workbench, frames: list[pd.DataFrame]) -> float:
     loss_in=forget_loss,
 )
 def unlearn(
-    *, phases: Mapping[str, list[dict]], models: Mapping, afterwards: Mapping
+    *,
+    phases: Mapping[str, list[dict]],
+    models: Mapping,
+    afterwards: Mapping,
+    parts: Sequence[str] = (),
 ) -> list[Question]:
     """Apply every method to its models; `phases` are those of each method.
 
-    For `models`, see `palimpsest.unlearning.run.jobs.models_by_method`.
+    Models of the methods `parts` are only unlearned: they are not followed, and do not relearn. For
+    `models`, see `palimpsest.unlearning.run.jobs.models_by_method`.
     """
     then = Afterwards.of(afterwards)
     return [
-        Unlearning(Method.of(name, phases[name]), part, then).question
-        for name, part in models_by_method(phases, models).items()
+        Unlearning(
+            Method.of(name, phases[name]), of_method, then.nothing if name in parts else then
+        ).question
+        for name, of_method in models_by_method(phases, models).items()
     ]

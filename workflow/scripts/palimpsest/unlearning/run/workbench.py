@@ -14,13 +14,17 @@ from palimpsest.models import Models
 from palimpsest.training.attempts import Passes
 from palimpsest.training.runs import Run
 from palimpsest.unlearning.evaluate.token_scores import token_scores
-from palimpsest.unlearning.methods.sets import FORGET, RETAIN, VALIDATION
+from palimpsest.unlearning.methods.sets import (
+    FORGET,
+    MOST_UNSEEN,
+    RETAIN,
+    UNSEEN,
+    VALIDATION,
+)
 from palimpsest.unlearning.methods.task import Task, passes_within
 
-UNSEEN = "unseen"  # some test strings that no model was trained on
 SPLITS = {FORGET: "forget", RETAIN: "train", VALIDATION: "validation", UNSEEN: "test"}
 MEASURED = (FORGET, RETAIN, UNSEEN)  # the sets whose losses are followed
-MOST_UNSEEN = 48  # enough for a mean; they are measured many times
 
 
 class Workbench(Bench):

@@ -6,6 +6,7 @@ retrained models of these problems, so the retrained models of an evaluation sta
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,28 +20,36 @@ from palimpsest import tables
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
+from palimpsest.unlearning.attacks.confidence import logit_scaled_confidence
+from palimpsest.unlearning.attacks.quality import final_score, forgetting_quality
+from palimpsest.unlearning.attacks.thresholds import attacks
+from palimpsest.unlearning.evaluate.rules import Rules
 from palimpsest.unlearning.evaluate.samples import PROBLEM_KEYS, Predictions, read_trained
 from palimpsest.unlearning.interventions import RETAIN
 from palimpsest.unlearning.kinds import SEARCHED, TUNING
+from palimpsest.unlearning.methods.sets import MOST_UNSEEN, UNSEEN
+from palimpsest.unlearning.methods.sets import RETAIN as RETAINED
 from palimpsest.unlearning.run.setups import NONE, retraining_steps
 
-# Losses on strings that are not to be forgotten may rise to this, relative to the original models.
-# The shipped methods are held to a quarter on another problem, so the search leaves some room.
-MOST_IN_SEARCH = 1.2
 # Strings whose loss differs by less than this between original and retrained models say nothing.
 LEAST_GAP = 1e-6
+KEPT = (RETAINED, UNSEEN)  # the sets of strings that are not to be forgotten
 
 
 @dataclass(frozen=True)
 class SearchProblem:
     """What the criterion needs of a problem of the search.
 
-    `retrained` holds the mean losses float64[forget strings] of the retrained models, nats per
-    token; `steps` is the number of training steps of one retraining.
+    `retrained` holds the losses float64[models, forget strings] of the retrained models, nats per
+    token, and `n_tokens` the length int[forget strings] of each string. `kept` is the mean
+    probability of a token that retrained models give to the strings of each set of `KEPT`. `steps`
+    is the number of training steps of one retraining.
     """
 
     string_ids: np.ndarray
     retrained: np.ndarray
+    n_tokens: np.ndarray
+    kept: Mapping[str, float]
     steps: int
 
 
@@ -54,6 +63,10 @@ def choose(
     *,
     settings: Mapping[str, Mapping[str, dict]],
     phases: Mapping[str, Mapping[str, list[dict]]],
+    confidence: str,
+    thresholds: str,
+    delta: float,
+    bin_width: float,
     cutoff: float,
     epochs: int,
     batch_size: int,
@@ -67,7 +80,7 @@ def choose(
     retrained : traces of the retrained models, equally many files for each problem
     methods : the table of methods (YAML) to write
     settings, phases : the values that every point sets, and its phases, by method
-    others : see `tuning` and `search_problem`
+    others : see `Rules` and `search_problem`
     """
     problems, n_files = {}, len(retrained) // len(datasets)
     for number, strings in enumerate(datasets):
@@ -76,7 +89,8 @@ def choose(
         key = tuple(predicted.problem[name] for name in PROBLEM_KEYS)
         problems[key] = search_problem(strings, predicted, epochs, batch_size)
     by_method = {name: searched[searched["method"] == name] for name in settings}
-    table = tuning(by_method, problems, settings, cutoff)
+    rules = Rules(confidence, thresholds, delta, bin_width, cutoff)
+    table = tuning(by_method, problems, settings, rules)
     with tables.replacing(methods) as temporary:
         chosen = chosen_methods(phases, table)
         Path(temporary).write_text(yaml.safe_dump(chosen, sort_keys=False))
@@ -87,17 +101,16 @@ def tuning(
     searched: Mapping[str, pd.DataFrame],
     problems: Mapping[tuple, SearchProblem],
     settings: Mapping[str, Mapping[str, dict]],
-    cutoff: float,
+    rules: Rules,
 ) -> pd.DataFrame:
     """The table `unlearning_tuning`: every point, each method's points together, best first.
 
-    The distance that is left is sum |after - retrained| / sum |before - retrained| over the forget
-    strings, where each loss is a mean over models; it is averaged over the problems. A point is
-    allowed if, in the mean over the problems, neither the retained nor the unseen strings' loss
-    rises by more than a fifth, and if it stays within the cut-off. The chosen point is the
-    allowed one with the smallest distance. If a method has no allowed point, the point with the
-    smallest rise of these losses is chosen, and the table says that it is not allowed. Such a
-    method should get a warning in the table of methods.
+    The criterion is the final score of the paper, with probabilities as utility, in the mean over
+    the problems. A point is allowed if it stays within the cut-off. The allowed point with the
+    highest score is chosen; of equal ones, the one with the smaller distance left. This distance is
+    sum |after - retrained| / sum |before - retrained| over the forget strings, where each loss is a
+    mean over models. A method without an allowed point should get a warning in the table of
+    methods.
 
     Parameters
     ----------
@@ -105,25 +118,25 @@ def tuning(
         `none` holds the original models
     problems : by the values of `PROBLEM_KEYS`
     settings : for every method, the values that each point sets
-    cutoff : the largest share of the steps of retraining
+    rules : how forgetting is scored
     """
     rows = [
         {
             "method": method,
             "point": point,
             "settings": json.dumps(settings[method][point]),
-            **of_point(rows, table[table["point"] == NONE], problems, cutoff),
+            **of_point(rows, table[table["point"] == NONE], problems, rules),
         }
         for method, table in searched.items()
         for point, rows in table.groupby("point", sort=False)
         if point != NONE
     ]
     found = pd.DataFrame(rows)
-    found["damage"] = found[["retain_ratio", "unseen_ratio"]].max(axis=1)
-    found["order"] = found["distance_left"].where(found["allowed"], found["damage"])
     found["place"] = found["method"].map({name: n for n, name in enumerate(searched)})
     found = found.sort_values(
-        ["place", "allowed", "order"], ascending=[True, False, True], kind="stable"
+        ["place", "allowed", "final_score", "distance_left"],
+        ascending=[True, False, False, True],
+        kind="stable",
     )
     found["chosen"] = ~found["method"].duplicated()
     return found.reset_index(drop=True)[TUNING.names]
@@ -133,36 +146,36 @@ def of_point(
     rows: pd.DataFrame,
     originals: pd.DataFrame,
     problems: Mapping[tuple, SearchProblem],
-    cutoff: float,
+    rules: Rules,
 ) -> dict[str, float]:
     before = dict(list(originals.groupby(PROBLEM_KEYS)))
     each = [
-        _on_problem(group, before[key], problems[key])
+        _on_problem(group, before[key], problems[key], rules)
         for key, group in rows.groupby(PROBLEM_KEYS, sort=False)
     ]
     means = {name: float(np.mean([found[name] for found in each])) for name in each[0]}
-    ratios = means["retain_ratio"], means["unseen_ratio"]
-    within = all(found["steps_share"] <= cutoff for found in each)
-    return {
-        **means,
-        "n_problems": len(each),
-        "allowed": bool(within and max(ratios) <= MOST_IN_SEARCH),
-    }
+    within = all(found["steps_share"] <= rules.cutoff for found in each)
+    return {**means, "n_problems": len(each), "allowed": bool(within)}
 
 
 def _on_problem(
-    rows: pd.DataFrame, originals: pd.DataFrame, problem: SearchProblem
+    rows: pd.DataFrame, originals: pd.DataFrame, problem: SearchProblem, rules: Rules
 ) -> dict[str, float]:
-    """How a point did on one problem; everything is infinite if a loss is not finite."""
-    before, after = (_mean_losses(table, problem) for table in (originals, rows))
-    way = problem.retrained - before
+    """How a point did on one problem; its scores are 0 if a loss is not finite."""
+    losses = _losses(rows, problem)
+    before, after = _losses(originals, problem).mean(axis=0), losses.mean(axis=0)
+    retrained = problem.retrained.mean(axis=0)
+    way = retrained - before
     if np.abs(way).sum() < LEAST_GAP:
         raise UserError(
             "the original and the retrained models of a problem of the search know its forget "
             "strings equally well; give unlearning/search other languages or seeds"
         )
+    quality = _quality(losses, problem, rules)
     return {
-        "distance_left": np.abs(after - problem.retrained).sum() / np.abs(way).sum(),
+        "forgetting_quality": quality,
+        "final_score": _final_score(quality, rows, problem),
+        "distance_left": np.abs(after - retrained).sum() / np.abs(way).sum(),
         "gap_closed": (after - before).sum() / way.sum(),
         "retain_ratio": rows["retain_loss"].mean() / originals["retain_loss"].mean(),
         "unseen_ratio": rows["unseen_loss"].mean() / originals["unseen_loss"].mean(),
@@ -170,9 +183,29 @@ def _on_problem(
     }
 
 
-def _mean_losses(rows: pd.DataFrame, problem: SearchProblem) -> np.ndarray:
-    """Mean loss float64[forget strings] over the models of a point."""
-    return rows.groupby("string_id")["loss"].mean()[problem.string_ids].to_numpy()
+def _losses(rows: pd.DataFrame, problem: SearchProblem) -> np.ndarray:
+    """Loss float64[models, forget strings] of the models of a point, nats per token."""
+    wide = rows.pivot(index="origin", columns="string_id", values="loss")
+    return wide[problem.string_ids].to_numpy()
+
+
+def _quality(losses: np.ndarray, problem: SearchProblem, rules: Rules) -> float:
+    """Forgetting quality of the models of a point; 0 if a loss is not finite."""
+    if not np.isfinite(losses).all():
+        return 0.0
+    samples = (
+        logit_scaled_confidence(loss * problem.n_tokens, problem.n_tokens, rules.confidence)
+        for loss in (losses, problem.retrained)
+    )
+    epsilons = attacks(*samples, rules.delta, rules.thresholds).epsilon
+    n_models = min(len(losses), len(problem.retrained))
+    return forgetting_quality(epsilons, n_models, rules.bin_width)
+
+
+def _final_score(quality: float, rows: pd.DataFrame, problem: SearchProblem) -> float:
+    of_models = rows.drop_duplicates("origin")
+    kept = ((np.exp(-of_models[f"{name}_loss"]).mean(), problem.kept[name]) for name in KEPT)
+    return final_score(quality, *itertools.chain.from_iterable(kept))
 
 
 def chosen_methods(
@@ -189,8 +222,22 @@ def chosen_methods(
 def search_problem(
     strings: pd.DataFrame, retrained: Predictions, epochs: int, batch_size: int
 ) -> SearchProblem:
-    forget = (strings["split"] == "forget").to_numpy()
-    string_ids = strings.loc[forget, "string_id"].to_numpy()
-    n_retained = int(strings.loc[strings["split"] == "train", "count"].sum())
-    steps = retraining_steps(epochs, n_retained, batch_size)
-    return SearchProblem(string_ids, retrained.loss.mean(axis=0)[forget], steps)
+    split, counts = strings["split"].to_numpy(), strings["count"].to_numpy()
+    forget = split == "forget"
+    kept = {
+        RETAINED: np.repeat(np.flatnonzero(split == "train"), counts[split == "train"]),
+        UNSEEN: np.flatnonzero(split == "test")[:MOST_UNSEEN],
+    }
+    return SearchProblem(
+        strings.loc[forget, "string_id"].to_numpy(),
+        retrained.loss[:, forget],
+        retrained.n_tokens[forget],
+        {name: _token_probability(retrained, rows) for name, rows in kept.items()},
+        retraining_steps(epochs, int(counts[split == "train"].sum()), batch_size),
+    )
+
+
+def _token_probability(models: Predictions, rows: np.ndarray) -> float:
+    """Geometric mean over the tokens of some strings, and mean over the models."""
+    loss = models.nll[:, rows].sum(axis=1) / models.n_tokens[rows].sum()
+    return float(np.exp(-loss).mean())

@@ -17,9 +17,9 @@ from palimpsest.jobs.query import Question, joint_query
 from palimpsest.unlearning.interventions import ORIGINAL
 from palimpsest.unlearning.kinds import SEARCHED
 from palimpsest.unlearning.methods import Method
-from palimpsest.unlearning.methods.sets import FORGET, RETAIN
+from palimpsest.unlearning.methods.sets import FORGET, RETAIN, UNSEEN
 from palimpsest.unlearning.run.setups import NONE
-from palimpsest.unlearning.run.workbench import MEASURED, UNSEEN, Workbench
+from palimpsest.unlearning.run.workbench import MEASURED, Workbench
 
 
 @dataclass(frozen=True)
