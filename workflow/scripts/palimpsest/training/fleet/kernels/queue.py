@@ -184,33 +184,41 @@ class Queue(TorchDispatchMode):
 
     def _by_kernel(self, func, args) -> torch.Tensor | None:
         """Do a simple operation by a kernel; None if there is no kernel for it."""
+        x, y = args[0], args[1] if len(args) > 1 else None
         if func is aten.cat.default:
-            tensors, axis = args[0], args[1] if len(args) > 1 else 0
-            alike = {(x.shape, x.stride(-1)) for x in tensors}
-            if tensors[0].dim() != 4 or axis not in (-1, 3) or len(alike) > 1:
-                return None
-            strings, heads, length, width = tensors[0].shape
-            out = torch.empty(strings, length, heads, width * len(tensors))
-            return join(tensors, self._noted(out))
-        if func not in OPERATIONS:
-            return None
-        kind, x, y = OPERATIONS[func], args[0], args[1] if len(args) > 1 else None
+            return self._joined(x) if y in (-1, x[0].dim() - 1) else None
+        kind = OPERATIONS.get(func)
         if kind in ("scale", "divide"):
             if isinstance(y, torch.Tensor) and (y.dim() or self._is_made_here(y)):
                 return None
             return self._simple(kind, x, number=float(y))
-        if y is not None and (not isinstance(y, torch.Tensor) or y.shape != x.shape):
+        if kind is None or (y is not None and (x.shape != getattr(y, "shape", None))):
             return None
         if func is aten.add_.Tensor:
             return self._simple(kind, x, y, out=x) if self._is_made_here(x) else None
         return self._simple(kind, x, y)
 
     def _simple(self, kind: str, x, y=None, number: float = 0.0, out=None) -> torch.Tensor | None:
-        if not all(z.is_contiguous() and z.dtype == torch.float32 for z in (x, y) if z is not None):
+        given = [z for z in (x, y) if z is not None]
+        if x.numel() % self.members or not all(_is_plain(z) and z.is_contiguous() for z in given):
             return None
         out = self._noted(torch.empty_like(x)) if out is None else out
         simple(SIMPLE[kind], x, y, number, out)
         return out
+
+    def _joined(self, tensors) -> torch.Tensor | None:
+        """Tensors of the same shape [S, H, T, d], one after another in their last axis."""
+        alike = all(_is_plain(x) and x.shape == tensors[0].shape for x in tensors)
+        if not alike or tensors[0].dim() != 4 or len(tensors[0]) % self.members:
+            return None
+        strings, heads, length, width = tensors[0].shape
+        out = torch.empty(strings, length, heads, width * len(tensors))
+        return join(tensors, self._noted(out))
+
+
+def _is_plain(x: torch.Tensor) -> bool:
+    """Whether kernels can read it: rows of float32."""
+    return x.dtype == torch.float32 and x.stride(-1) == 1
 
 
 def _memory(x: torch.Tensor) -> int:
