@@ -149,8 +149,8 @@ def fleet_steps(folder: Path, model: str, members: int | None = None) -> Iterato
 
     wave = wave_of(folder, model, 1, CORES)
     if members is None:
-        each = probe(wave.members[0], wave.device)
-        members = most_members(wave.engine, MEMBERS, each)
+        needs = probe(wave.members[0], wave.device)
+        members = most_members(wave.engine, MEMBERS, needs)
     wave = wave_of(folder, model, members, CORES)
     wave._train_epoch()
     for _ in rounds():
@@ -347,7 +347,7 @@ def fleet_memory(folder: Path, model: str, members: int) -> Iterator[dict]:
 
     single = wave_of(folder, model, 1, CORES)
     single._train_epoch()
-    estimated = probe(single.members[0], single.device)
+    estimated = probe(single.members[0], single.device).each
     before = torch.cuda.memory_allocated() if ON_GPU else psutil.Process().memory_info().rss
     del single
     for speed in fleet_steps(folder, model, members):

@@ -243,6 +243,16 @@ def test_company_changes_no_bit(folder, fleet, request):
         assert same(trace, expected[place])
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_queue_changes_no_bit(folder, family):
+    """Two members, one after the other; and one member, whose kernels are shared by threads."""
+    recipe = replace(RECIPE, epochs=2)
+    runs = [run_of(dataset(folder, seed=seed), recipe, family) for seed in (0, 1)]
+    first, _ = train(runs, folder / f"queue-{family}")
+    (alone,) = train(runs[:1], folder / f"no-queue-{family}", threads=2)
+    assert same(first, alone)
+
+
 def test_losses_of_tokens_change_no_bit(folder, of_many_lengths):
     """Neither the key nor the trace, of the run that keeps them or of another one in its wave."""
     runs, expected = of_many_lengths
@@ -288,7 +298,7 @@ def test_a_finished_run_without_losses_of_tokens_is_trained_for_them(folder):
 
 def test_waves_change_no_bit(folder, together, monkeypatch):
     runs, expected = together
-    monkeypatch.setattr(fleet_engine, "most_members", lambda engine, waiting, each: 2)
+    monkeypatch.setattr(fleet_engine, "most_members", lambda engine, waiting, needs: 2)
     assert all(map(same, train(runs, folder / "waves"), expected))
 
 
@@ -313,11 +323,12 @@ def test_every_member_has_its_own_seed_and_schedule(folder, together):
 
 def test_memory_bounds_a_wave(folder):
     """Less memory than a wave needs splits it, down to single members."""
-    each = probe(member_of(run_of(dataset(folder)), folder), torch.device("cpu"))
-    sizes = []
-    for memory in (0, psutil.Process().memory_info().rss + 5 * each // 2, 2**40):
+    needs = probe(member_of(run_of(dataset(folder)), folder), torch.device("cpu"))
+    assert needs.each < needs.of_a_thread
+    sizes, before = [], psutil.Process().memory_info().rss + needs.of_a_thread
+    for memory in (0, before + 5 * needs.each // 2, 2**40):
         engine = FleetEngine(folder / "sizes", threads=1, memory=memory)
-        sizes.append(fleet_engine.most_members(engine, 4, each))
+        sizes.append(fleet_engine.most_members(engine, 4, needs))
     assert sizes == [1, 2, 4]
 
 
@@ -351,7 +362,7 @@ import torch
 folder = Path(tempfile.mkdtemp())
 run = test_fleet.run_of(data, model="llama-3.1-8b")
 members = [test_fleet.member_of(run, folder / str(n)) for n in range(int(count))]
-each = test_fleet.probe(members[0], torch.device("cpu"))
+each = test_fleet.probe(members[0], torch.device("cpu")).each
 engine = test_fleet.FleetEngine(folder, 1, 2**40)
 wave = test_fleet.fleet_engine.Wave(engine, members)
 wave._train_epoch()

@@ -2,6 +2,7 @@
 
 import math
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from torch.nn import functional
 
 from helpers.commands import SCRIPTS
 from palimpsest.training.fleet import kernels, operations
+from palimpsest.training.fleet.kernels.queue import _places
 
 ACTIVATIONS = {
     "silu": functional.silu,
@@ -336,6 +338,110 @@ def test_feed_forward(functions, plain, name, sizes, threads):
 def test_a_member_s_feed_forward_layer_is_its_own(functions, plain):
     tensors = feed_forward_tensors(plain, 205, 48, 85, 40)
     check_members_alone(lambda *x: functions[0](*x, "silu"), tensors)
+
+
+# Embeddings
+
+
+def test_embedding():
+    ids = torch.randint(0, 7, (3, 40))
+
+    def theirs(weight):
+        return torch.stack([functional.embedding(i, w) for i, w in zip(ids, weight, strict=True)])
+
+    for module in (kernels, operations):
+        check(lambda w, m=module: m.embedding(ids, w), theirs, [torch.randn(3, 7, 20)])
+
+
+# A queue
+
+
+def mixed(module, ids, weight, other, gain, number):
+    """Operations of stacked models, and of PyTorch between them, as classes of models have them."""
+    x = module.embedding(ids, weight) * number
+    y = module.rms_norm(x, gain, 1e-6)
+    x = x + module.linear(y, other)
+    joint = module.linear(x, other).view(6, 5, 2, 12).transpose(1, 2)
+    turned = module.attention(*joint.chunk(3, dim=-1), 0.5, None)
+    x = turned.reshape(3, 10, 8).repeat(1, 1, 3) + x / 3.0
+    return torch.tanh(x)
+
+
+MIXED = (3, 9, 24), (3, 24, 24), (3, 24)
+
+
+@pytest.mark.parametrize("strange", [False, True])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_queue_computes_the_same(strange, threads):
+    """With an operation that no kernel does, and with members that threads do not share evenly."""
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    ids = torch.randint(0, 9, (3, 10))
+    tensors = [(torch.randn(shape) / 4).requires_grad_() for shape in MIXED]
+    found, grad_out = {}, torch.randn(3, 10, 24)
+    for module in (operations, kernels):
+        theta_MP = torch.zeros(3, sum(x[0].numel() for x in tensors))
+        with module.member_by_member(3) as queue:
+            y = mixed(module, ids, *tensors, 2.0)
+            y = torch.sin(y) if strange else module.activate(y, "silu")
+            grads = torch.autograd.grad(y, tensors, grad_out)
+            first, second = torch.zeros(2, *theta_MP.shape)
+            rates = torch.ones(3), torch.ones(3), 0.9, 0.99, 1e-2, 0.1, 1e9
+            module.adamw_(theta_MP, module.flat(grads), first, second, *rates)
+        assert queue is None or not queue.calls
+        found[module] = first
+    largest = found[operations].abs().max()
+    assert largest > 0
+    assert (found[operations] - found[kernels]).abs().max() < 1e-5 * largest
+
+
+def test_a_queue_says_whether_it_was_whole():
+    for operation, whole in ((torch.tanh, True), (torch.sin, False)):
+        with kernels.member_by_member(3) as queue:
+            operation(kernels.activate(torch.randn(3, 5), "silu"))
+        assert queue.whole is whole
+
+
+def test_a_member_in_a_queue_is_its_own():
+    ids, tensors = torch.randint(0, 9, (4, 10)), [torch.randn(4, *shape[1:]) for shape in MIXED]
+
+    def first_moments(members):
+        own = [x[members].requires_grad_() for x in tensors]
+        count, size = len(own[0]), sum(x[0].numel() for x in own)
+        theta_MP, first, second = torch.zeros(3, count, size)
+        with kernels.member_by_member(count):
+            y = kernels.activate(mixed_of(ids[members], own, count), "silu")
+            grads = torch.autograd.grad(y, own, torch.ones(count, 10, 24))
+            rates = torch.ones(count), torch.ones(count), 0.9, 0.99, 1e-2, 0.1, 1e9
+            kernels.adamw_(theta_MP, kernels.flat(grads), first, second, *rates)
+        return first
+
+    def mixed_of(ids, own, count):
+        x = kernels.embedding(ids, own[0]) * 2.0
+        return x + kernels.linear(kernels.rms_norm(x, own[2], 1e-6), own[1])
+
+    numba.set_num_threads(1)
+    together = first_moments(slice(4))
+    assert together.abs().max() > 0
+    for member in range(4):
+        assert torch.equal(first_moments(slice(member, member + 1))[0], together[member])
+    numba.set_num_threads(min(2, numba.config.NUMBA_NUM_THREADS))
+    assert torch.equal(first_moments(slice(4)), together)
+    assert torch.equal(first_moments(slice(3)), together[:3])  # kernel by kernel
+
+
+def test_tensors_that_are_needed_at_once_have_places_of_their_own():
+    draw = random.Random(0)
+    for _ in range(50):
+        firsts = sorted(draw.choices(range(30), k=40))
+        lives = tuple((draw.randint(1, 999), first, first + draw.randint(0, 9)) for first in firsts)
+        places, size = _places(lives)
+        taken = {}
+        for place, (count, first, last) in zip(places, lives, strict=True):
+            assert 0 <= place <= place + count <= size
+            for call in range(first, last + 1):
+                for begin, end in taken.setdefault(call, []):
+                    assert place >= end or place + count <= begin
+                taken[call].append((place, place + count))
 
 
 # The loss

@@ -84,10 +84,10 @@ class FleetEngine:
 
     def _train_group(self, runs: list[tuple[Run, State]], progress) -> None:
         first, state = runs[0]
-        each = probe(Member(first, Material(first), state), self.device)
+        needs = probe(Member(first, Material(first), state), self.device)
         done, most = 0, len(runs)
         while done < len(runs):
-            size = min(most, most_members(self, len(runs) - done, each))
+            size = min(most, most_members(self, len(runs) - done, needs))
             wave = [
                 Member(run, Material(run), state)
                 for run, state in runs[done : done + size]
@@ -240,24 +240,25 @@ class Wave:
         n_tokens = [
             member.count_tokens(rows) for member, rows in zip(members, rows_MB, strict=True)
         ]
-        logits_NV = stack(ids_MBT).flatten(0, 2)
-        nll_N = stack.operations.token_nll(logits_NV, targets_MBT.flatten(), IGNORED)
         per_token_M = torch.tensor(n_tokens, device=self.device).reciprocal()
-        loss = (nll_N.view(count, -1).sum(1) * per_token_M).sum()
-        grads = torch.autograd.grad(loss, stack.parameters)
-        recipe = members[0].recipe
-        stack.operations.adamw_(
-            stack.theta[:count],
-            torch.cat([grad.flatten(1) for grad in grads], dim=1),
-            self.first[:count],
-            self.second[:count],
-            self._per_member([member.learning_rate(step) for member in members]),
-            self._per_member([member.steps_taken + step + 1 for member in members]),
-            *ADAM_BETAS,
-            ADAM_EPS,
-            recipe.weight_decay,
-            recipe.gradient_clipping,
-        )
+        recipe, operations = members[0].recipe, stack.operations
+        with operations.member_by_member(count):
+            logits_NV = stack(ids_MBT).flatten(0, 2)
+            nll_N = operations.token_nll(logits_NV, targets_MBT.flatten(), IGNORED)
+            share_N = per_token_M.repeat_interleave(len(nll_N) // count)
+            grads = torch.autograd.grad(nll_N, stack.parameters, share_N)
+            operations.adamw_(
+                stack.theta[:count],
+                operations.flat(grads),
+                self.first[:count],
+                self.second[:count],
+                self._per_member([member.learning_rate(step) for member in members]),
+                self._per_member([member.steps_taken + step + 1 for member in members]),
+                *ADAM_BETAS,
+                ADAM_EPS,
+                recipe.weight_decay,
+                recipe.gradient_clipping,
+            )
 
     def _per_member(self, values: list[float]) -> torch.Tensor:
         return torch.tensor(values, dtype=torch.float64, device=self.device)

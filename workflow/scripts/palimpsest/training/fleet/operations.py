@@ -4,6 +4,8 @@ The first axis of every tensor of parameters is the members (M). Activations are
 counts the tokens of all strings in a member's batch.
 """
 
+import contextlib
+
 import torch
 from torch.nn import functional
 
@@ -13,6 +15,18 @@ ACTIVATIONS = {
     "silu": functional.silu,
     "gelu_pytorch_tanh": lambda x: functional.gelu(x, approximate="tanh"),
 }
+
+
+def member_by_member(members: int) -> contextlib.AbstractContextManager:
+    """On the CPU, kernels that are called in this context do one member after another."""
+    return contextlib.nullcontext()
+
+
+def embedding(ids_MN, weight_MVD) -> torch.Tensor:
+    """[M, N, D]: each member's rows of its own table."""
+    members, vocabulary, width = weight_MVD.shape
+    first_M1 = torch.arange(0, members * vocabulary, vocabulary, device=ids_MN.device)[:, None]
+    return functional.embedding(ids_MN + first_M1, weight_MVD.reshape(-1, width))
 
 
 def linear(x_MNI, weight_MOI, bias_MO=None) -> torch.Tensor:
@@ -84,6 +98,11 @@ def _rotated(x_SHTd, cos_Td, sin_Td) -> torch.Tensor:
 def token_nll(logits_NV, targets_N, ignored: int) -> torch.Tensor:
     """float[N]: nll of each target in nats; 0 for ignored targets."""
     return functional.cross_entropy(logits_NV, targets_N, ignore_index=ignored, reduction="none")
+
+
+def flat(tensors) -> torch.Tensor:
+    """[M, P] of tensors [M, ...], one after another."""
+    return torch.cat([x.flatten(1) for x in tensors], dim=1)
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from palimpsest.errors import UserError
 from palimpsest.models.build import build
 from palimpsest.training.batches import IGNORED
 from palimpsest.training.fleet.members import Member
-from palimpsest.training.fleet.memory import BACKWARD, COPIES
+from palimpsest.training.fleet.memory import BACKWARD, GRADIENTS, KEPT, Needs
 from palimpsest.training.fleet.stack import Stack
 
 # Spread of the weights in the comparison. Initial weights are so small that attention is nearly
@@ -19,8 +19,8 @@ SPREAD = 0.3
 TOLERANCE = 1e-3  # of the largest number compared
 
 
-def probe(member: Member, device: torch.device) -> int:
-    """The bytes that one more member of a wave needs.
+def probe(member: Member, device: torch.device) -> Needs:
+    """The bytes that a member of a wave needs.
 
     The stack knows the leaf modules that Hugging Face's classes use, but a class may use its
     parameters in other ways. So the logits and the gradients of a stack with one member are
@@ -71,7 +71,7 @@ def _of_the_model(
 
 def _compare(
     member: Member, batch_BT: torch.Tensor, logits: torch.Tensor, gradients: list[torch.Tensor]
-) -> int:
+) -> Needs:
     """Compare a stack of one model with the model itself; the bytes that a member needs."""
     ids_BT, targets_N = batch_BT[:, :-1], batch_BT[:, 1:].flatten()
     model = _built(member)
@@ -90,8 +90,19 @@ def _compare(
     of_stack = torch.autograd.grad(nll, stack.parameters)
     _check_close("logits", ours, logits)
     _check_close("gradients", _flat(of_stack), _flat(gradients))
-    strings = member.material.encoded.ids.nbytes * 2
-    return int(sum(saved.values()) * (1 + BACKWARD)) + stack.theta.nbytes * COPIES + strings
+    kept = stack.theta.nbytes * KEPT + member.material.encoded.ids.nbytes * 2
+    in_a_step = int(sum(saved.values()) * (1 + BACKWARD)) + stack.theta.nbytes * GRADIENTS
+    if _is_done_by_member(stack, ids_BT, targets_N):
+        return Needs(kept, in_a_step)
+    return Needs(kept + in_a_step, 0)
+
+
+def _is_done_by_member(stack: Stack, ids_BT: torch.Tensor, targets_N: torch.Tensor) -> bool:
+    """Whether a member's whole step is done before the next member's, in the same memory."""
+    with stack.operations.member_by_member(1) as queue:
+        nll_N = stack.operations.token_nll(stack(ids_BT[None]).flatten(0, 2), targets_N, IGNORED)
+        torch.autograd.grad(nll_N, stack.parameters, torch.ones(len(targets_N)).to(ids_BT.device))
+    return queue is not None and queue.whole
 
 
 def _built(member: Member):

@@ -281,16 +281,11 @@ class _Embedding(nn.Embedding):
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """[M * B, T, D] of ids [M * B, T], or of ids [1, T] that all strings share."""
-        weight_MVD = self.weight
-        members, vocabulary, width = weight_MVD.shape
-        first_M1 = torch.arange(0, members * vocabulary, vocabulary, device=ids.device)[:, None]
-        shared = len(ids) == 1
-        flat = (ids if shared else ids.reshape(members, -1)) + first_M1
-        rows = nn.functional.embedding(flat, weight_MVD.reshape(-1, width))
-        if shared:
-            each = (members, self.stack.rows, *rows.shape[1:])
-            return rows.unsqueeze(1).expand(each).flatten(0, 1)
-        return rows.view(*ids.shape, width)
+        members = len(self.weight)
+        if len(ids) == 1:
+            ids = ids.expand(members * self.stack.rows, -1)
+        rows = self.stack.operations.embedding(ids.reshape(members, -1), self.weight)
+        return rows.view(*ids.shape, -1)
 
 
 class _GatedFeedForward(nn.Module):

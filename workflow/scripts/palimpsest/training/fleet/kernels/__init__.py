@@ -21,12 +21,15 @@ from palimpsest.training.fleet.kernels.feed_forward import feed_forward, gated_f
 from palimpsest.training.fleet.kernels.pointwise import (
     activate,
     adamw_,
+    embedding,
+    flat,
     gated,
     layer_norm,
     rms_norm,
     token_nll,
 )
 from palimpsest.training.fleet.kernels.products import linear
+from palimpsest.training.fleet.kernels.queue import member_by_member
 from palimpsest.training.fleet.kernels.vector import WIDE
 
 __all__ = [
@@ -35,11 +38,14 @@ __all__ = [
     "adamw_",
     "apply_rotary",
     "attention",
+    "embedding",
     "feed_forward",
+    "flat",
     "gated",
     "gated_feed_forward",
     "layer_norm",
     "linear",
+    "member_by_member",
     "rms_norm",
     "token_nll",
 ]

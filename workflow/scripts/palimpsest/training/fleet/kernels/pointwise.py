@@ -25,6 +25,7 @@ from palimpsest.training.fleet.kernels.simd import (
     splat,
     store_first,
     store_scalar,
+    tanh,
     total,
     where_above,
 )
@@ -39,8 +40,9 @@ from palimpsest.training.fleet.kernels.tasks import (
     member_step,
     part_of_task,
     parts_per_member,
+    together,
 )
-from palimpsest.training.fleet.kernels.vector import LANES
+from palimpsest.training.fleet.kernels.vector import LANES, VECTOR
 
 # Rows, and numbers, of one task where a member's rows need not stay together.
 ROWS_PER_TASK, NUMBERS_PER_TASK = 512, 16384
@@ -259,18 +261,18 @@ def activated_back(kind, count, x, up, g, dx, dup, y):
 @Kernel
 def _activate_forward(task, room, integers, numbers):
     """The activation of x, times `up` unless this is 0; a task is a stretch of numbers."""
-    count, kind, x, up, y = integers_at(integers, 5)
-    first = task * NUMBERS_PER_TASK
-    at, some = 4 * first, min(NUMBERS_PER_TASK, count - first)
+    parts, count, kind, x, up, y = integers_at(integers, 6)
+    member, first, some = part_of_task(task, parts, count)
+    at = 4 * (member * count + first)
     activated(kind, some, x + at, up + at if up != 0 else 0, y + at)
 
 
 @Kernel
 def _activate_backward(task, room, integers, numbers):
     """Gradients dx and, unless `up` is 0, dup; a task is a stretch of numbers."""
-    count, kind, x, up, g, dx, dup = integers_at(integers, 7)
-    first = task * NUMBERS_PER_TASK
-    at, some = 4 * first, min(NUMBERS_PER_TASK, count - first)
+    parts, count, kind, x, up, g, dx, dup = integers_at(integers, 8)
+    member, first, some = part_of_task(task, parts, count)
+    at = 4 * (member * count + first)
     of_up = up + at if up != 0 else 0
     activated_back(kind, some, x + at, of_up, g + at, dx + at, dup + at, 0)
 
@@ -283,6 +285,14 @@ def activate(x, activation: str) -> torch.Tensor:
     return _Activate.apply(x, None, ACTIVATIONS[activation])
 
 
+def _stretches(count: int, most: int) -> tuple[int, int, int]:
+    """Tasks, parts of a member, and numbers (or rows) of a member, at most `most` in a part."""
+    members = together()
+    each = count // members
+    parts = max(1, -(-each // most))
+    return members * parts, parts, each
+
+
 class _Activate(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, up, kind):
@@ -291,8 +301,7 @@ class _Activate(torch.autograd.Function):
             check_shapes((up.shape, x.shape))
         ctx.save_for_backward(x, up)
         ctx.kind, y = kind, torch.empty_like(x)
-        tasks = -(-x.numel() // NUMBERS_PER_TASK)
-        _activate_forward(tasks, x.numel(), kind, *addresses(x, up, y))
+        _activate_forward(*_stretches(x.numel(), NUMBERS_PER_TASK), kind, *addresses(x, up, y))
         return y
 
     @staticmethod
@@ -300,9 +309,124 @@ class _Activate(torch.autograd.Function):
         x, up = ctx.saved_tensors
         g, dx = g.contiguous(), torch.empty_like(x)
         dup = None if up is None else torch.empty_like(up)
-        tasks = -(-x.numel() // NUMBERS_PER_TASK)
-        _activate_backward(tasks, x.numel(), ctx.kind, *addresses(x, up, g, dx, dup))
+        sizes = _stretches(x.numel(), NUMBERS_PER_TASK)
+        _activate_backward(*sizes, ctx.kind, *addresses(x, up, g, dx, dup))
         return dx, dup, None
+
+
+# What a queue does in place of PyTorch
+
+SIMPLE = {"add": 0, "scale": 1, "divide": 2, "tanh": 3, "tanh_backward": 4}
+ADD, SCALE, DIVIDE, TANH, _ = SIMPLE.values()
+
+
+@Kernel
+def _simple(task, room, integers, numbers):
+    """A simple operation on a member's numbers: out = x + y and the like; `out` may be x."""
+    count, kind, x, y, out = integers_at(integers, 5)
+    number, first = splat(load_double(numbers)), 4 * count * task
+    for at in range(first, first + 4 * count, VECTOR):
+        rest = (first + 4 * count - at) // 4
+        value = load_first(x + at, rest)
+        if kind == ADD:
+            value = value + load_first(y + at, rest)
+        elif kind == SCALE:
+            value = value * number
+        elif kind == DIVIDE:
+            value = value / number
+        elif kind == TANH:
+            value = tanh(value)
+        else:
+            slope = load_first(y + at, rest)
+            value = value * (splat(1.0) - slope * slope)
+        store_first(out + at, value, rest)
+
+
+def simple(kind: int, x, y, number: float, out) -> None:
+    """Write x + y, x * number, x / number, tanh(x) or x * (1 - y^2) into `out`."""
+    members = together()
+    _simple(members, x.numel() // members, kind, *addresses(x, y, out), numbers=(number,))
+
+
+@Kernel
+def _join(task, room, integers, numbers):
+    """out[S, T, H, n * d] of n tensors [S, H, T, d]; a task is a string."""
+    heads, length, width, count, out = integers_at(integers, 5)
+    row = 4 * width * count
+    for part in range(count):
+        x, x_s, x_h, x_t = integers_at(integers + 40 + 32 * part, 4)
+        for place in range(length):
+            for head in range(heads):
+                here = x + task * x_s + head * x_h + place * x_t
+                there = out + row * ((task * length + place) * heads + head) + 4 * width * part
+                for j in range(0, width, LANES):
+                    store_first(there + 4 * j, load_first(here + 4 * j, width - j), width - j)
+
+
+def join(tensors, out_STHd) -> torch.Tensor:
+    """Tensors [S, H, T, d], one after another in their last axis; `out_STHd` gets the numbers."""
+    strings, length, heads, _ = out_STHd.shape
+    given = [n for x in tensors for n in (address_of(x), *(4 * step for step in x.stride()[:3]))]
+    sizes = heads, length, tensors[0].shape[-1], len(tensors)
+    _join(strings, *sizes, address_of(out_STHd), *given)
+    return out_STHd.transpose(1, 2)
+
+
+# Embeddings
+
+
+@Kernel
+def _look_up(task, room, integers, numbers):
+    """y[M, N, D] = the rows ids[M, N] of w[M, V, D]; a task is a member."""
+    rows, width, ids, w, w_step, y = integers_at(integers, 6)
+    w, size = w + task * w_step, 4 * width
+    for row in range(task * rows, (task + 1) * rows):
+        here = w + size * load_integer(ids + 8 * row)
+        for j in range(0, width, LANES):
+            store_first(y + size * row + 4 * j, load_first(here + 4 * j, width - j), width - j)
+
+
+@Kernel
+def _look_up_backward(task, room, integers, numbers):
+    """dw[M, V, D]: for every row of w, the sum of the rows of g[M, N, D] with its id."""
+    rows, width, vocabulary, ids, g, dw = integers_at(integers, 6)
+    size = 4 * width
+    dw += size * vocabulary * task
+    for at in range(dw, dw + size * vocabulary, size):
+        for j in range(0, width, LANES):
+            store_first(at + 4 * j, splat(0.0), width - j)
+    for row in range(task * rows, (task + 1) * rows):
+        here, of_g = dw + size * load_integer(ids + 8 * row), g + size * row
+        for j in range(0, width, LANES):
+            at, rest = 4 * j, width - j
+            store_first(here + at, load_first(here + at, rest) + load_first(of_g + at, rest), rest)
+
+
+def embedding(ids_MN, weight_MVD) -> torch.Tensor:
+    """[M, N, D]: each member's own rows."""
+    return _Embedding.apply(ids_MN.contiguous(), weight_MVD)
+
+
+class _Embedding(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, ids, weight):
+        weight = by_member(weight)
+        members, vocabulary, width = weight.shape
+        check_shapes((ids.shape[:1], (members,)))
+        ctx.save_for_backward(ids)
+        ctx.sizes, y = (vocabulary, width), weight.new_empty(*ids.shape, width)
+        places = address_of(ids, torch.int64), *member_step(weight), address_of(y)
+        _look_up(members, ids.shape[1], width, *places)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        (ids,) = ctx.saved_tensors
+        (members, rows), (vocabulary, width) = ids.shape, ctx.sizes
+        g, dw = g.contiguous(), g.new_empty(members, vocabulary, width)
+        places = address_of(ids, torch.int64), *addresses(g, dw)
+        _look_up_backward(members, rows, width, vocabulary, *places)
+        return None, dw
 
 
 # The loss
@@ -311,9 +435,9 @@ class _Activate(torch.autograd.Function):
 @Kernel
 def _nll_forward(task, room, integers, numbers):
     """nll[N] of logits[N, V], 0 where the target is `ignored`; a task is a stretch of rows."""
-    count, width, ignored, logits, targets, nll = integers_at(integers, 6)
-    first = task * ROWS_PER_TASK
-    for row in range(first, min(count, first + ROWS_PER_TASK)):
+    parts, rows, width, ignored, logits, targets, nll = integers_at(integers, 7)
+    member, first, count = part_of_task(task, parts, rows)
+    for row in range(member * rows + first, member * rows + first + count):
         target, here = load_integer(targets + 8 * row), logits + 4 * width * row
         loss = 0.0
         if target != ignored:
@@ -325,9 +449,9 @@ def _nll_forward(task, room, integers, numbers):
 @Kernel
 def _nll_backward(task, room, integers, numbers):
     """dlogits[N, V] of g[N]; a task is a stretch of rows."""
-    count, width, ignored, logits, targets, g, dlogits = integers_at(integers, 7)
-    first = task * ROWS_PER_TASK
-    for row in range(first, min(count, first + ROWS_PER_TASK)):
+    parts, rows, width, ignored, logits, targets, g, dlogits = integers_at(integers, 8)
+    member, first, count = part_of_task(task, parts, rows)
+    for row in range(member * rows + first, member * rows + first + count):
         target, here = load_integer(targets + 8 * row), logits + 4 * width * row
         grad, out = load_scalar(g + 4 * row), dlogits + 4 * width * row
         if target == ignored:
@@ -375,19 +499,17 @@ class _TokenNll(torch.autograd.Function):
             found = targets[outside][0].item()
             raise IndexError(f"target {found}; the logits have {logits.shape[1]} columns")
         ctx.save_for_backward(logits, targets)
-        ctx.sizes, nll = (*logits.shape, ignored), logits.new_empty(len(logits))
-        tasks = -(-len(logits) // ROWS_PER_TASK)
+        ctx.sizes, nll = (logits.shape[1], ignored), logits.new_empty(len(logits))
         places = address_of(logits), address_of(targets, torch.int64), address_of(nll)
-        _nll_forward(tasks, *ctx.sizes, *places)
+        _nll_forward(*_stretches(len(logits), ROWS_PER_TASK), *ctx.sizes, *places)
         return nll
 
     @staticmethod
     def backward(ctx, g):
         logits, targets = ctx.saved_tensors
         g, dlogits = g.contiguous(), torch.empty_like(logits)
-        tasks = -(-len(logits) // ROWS_PER_TASK)
         places = *addresses(logits), address_of(targets, torch.int64), *addresses(g, dlogits)
-        _nll_backward(tasks, *ctx.sizes, *places)
+        _nll_backward(*_stretches(len(logits), ROWS_PER_TASK), *ctx.sizes, *places)
         return dlogits, None, None
 
 
@@ -427,13 +549,36 @@ def _step(theta, grad, first, second, clipped, kept, beta1, beta2, length, devia
     """The compiler makes vectors of this loop by itself; `contract` lets it fuse a * b + c."""
     clipped, kept, length = np.float32(clipped), np.float32(kept), np.float32(length)
     part1, kept2, part2 = np.float32(1.0 - beta1), np.float32(beta2), np.float32(1.0 - beta2)
-    deviation, eps = np.float32(deviation), np.float32(eps)
+    inverse, eps = np.float32(1.0 / deviation), np.float32(eps)
     for j in range(len(theta)):
         g = grad[j] * clipped
         m = first[j] + part1 * (g - first[j])
         v = second[j] * kept2 + part2 * g * g
         first[j], second[j] = m, v
-        theta[j] = theta[j] * kept - length * m / (np.sqrt(v) / deviation + eps)
+        theta[j] = theta[j] * kept - length * m / (np.sqrt(v) * inverse + eps)
+
+
+@Kernel
+def _flatten(task, room, integers, numbers):
+    """out[M, P] of `count` tensors, each [M, ...], one after another; a task is a member."""
+    total, out, count = integers_at(integers, 3)
+    out += 4 * total * task
+    for part in range(integers + 24, integers + 24 + 16 * count, 16):
+        x, size = integers_at(part, 2)
+        x += 4 * size * task
+        for j in range(0, size, LANES):
+            store_first(out + 4 * j, load_first(x + 4 * j, size - j), size - j)
+        out += 4 * size
+
+
+def flat(tensors) -> torch.Tensor:
+    """[M, P] of tensors [M, ...], one after another."""
+    tensors = [x.contiguous() for x in tensors]
+    members, sizes = len(tensors[0]), [x[0].numel() for x in tensors]
+    out = tensors[0].new_empty(members, sum(sizes))
+    parts = [n for x, size in zip(tensors, sizes, strict=True) for n in (address_of(x), size)]
+    _flatten(members, sum(sizes), address_of(out), len(tensors), *parts)
+    return out
 
 
 @torch.no_grad()

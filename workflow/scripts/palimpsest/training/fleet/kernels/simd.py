@@ -131,6 +131,15 @@ def load_integer(context, address):
 
 
 @intrinsic
+def store_integer(context, address, value):
+    def emit(context, builder, _, values):
+        builder.store(values[1], builder.inttoptr(values[0], POINTER), align=8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), emit
+
+
+@intrinsic
 def load_double(context, address):
     def emit(context, builder, _, values):
         return builder.load(builder.inttoptr(values[0], POINTER), align=8, typ=DOUBLE)

@@ -27,12 +27,17 @@ SOURCES = hashlib.sha256(
 SHARED: dict[str, Callable] = {}
 
 
+def kept_while_equal(function):
+    """Let numba keep what it compiles of a function only while all files are the same."""
+    function.__qualname__ += f"-{SOURCES}"  # names the file that numba keeps
+    return function
+
+
 @cache
 def compiled(function):
     """A function of integers as one of C, kept for as long as the process lives."""
-    function.__qualname__ += f"-{SOURCES}"  # names the file that numba keeps
     kind = types.void(*[types.int64] * function.__code__.co_argcount)
-    return cfunc(kind, cache=True, error_model="numpy")(function)
+    return cfunc(kind, cache=True, error_model="numpy")(kept_while_equal(function))
 
 
 def shared(function):
@@ -54,7 +59,7 @@ def shared(function):
 
 
 @intrinsic
-def _call_task(context, function, task, room, integers, numbers):
+def call_task(context, function, task, room, integers, numbers):
     def emit(context, builder, _, values):
         function, *arguments = values
         kind = ir.FunctionType(VOID, [INT64] * len(arguments))
@@ -65,11 +70,12 @@ def _call_task(context, function, task, room, integers, numbers):
 
 
 @njit(parallel=True, nogil=True, cache=True, error_model="numpy")
+@kept_while_equal
 def _share_out(tasks, function, room, room_step, integers, numbers):
     """Do all tasks of a kernel, each in one thread with scratch of its own."""
     for index in prange(tasks):
         own_room = room + np.int64(get_thread_id()) * room_step
-        _call_task(function, np.int64(index), own_room, integers, numbers)
+        call_task(function, np.int64(index), own_room, integers, numbers)
 
 
 class Kernel:
@@ -79,13 +85,19 @@ class Kernel:
     and float64 that all tasks are given.
     """
 
+    # The queue in which calls wait, if there is one (see `queue`).
+    queue = None
+
     def __init__(self, function):
         self.function = function
 
     def __call__(self, tasks: int, *integers: int, numbers=(), room: int = 0) -> None:
         """Do all tasks, with `room` float32 of scratch for each thread."""
-        scratch = torch.empty(get_num_threads() * room, dtype=torch.float32)
         integers, numbers = array("q", integers), array("d", numbers)
+        if Kernel.queue is not None and Kernel.queue.waits:
+            Kernel.queue.add(self.address, tasks, integers, numbers, room)
+            return
+        scratch = torch.empty(get_num_threads() * room, dtype=torch.float32)
         given = integers.buffer_info()[0], numbers.buffer_info()[0]
         _share_out(tasks, self.address, scratch.data_ptr(), 4 * room, *given)
 
@@ -152,6 +164,8 @@ def address_of(x: torch.Tensor, dtype: torch.dtype = torch.float32) -> int:
     """The address of a tensor; `TypeError` unless it is of `dtype` and on the CPU."""
     if x.dtype != dtype or x.device.type != "cpu":
         raise TypeError(f"a kernel needs {dtype} on the CPU, not {x.dtype} on {x.device}")
+    if Kernel.queue is not None:
+        Kernel.queue.note(x)
     return x.data_ptr()
 
 
@@ -164,5 +178,12 @@ def check_shapes(*pairs) -> None:
 
 def parts_per_member(members: int) -> int:
     """The number of parts of a member's work with which every thread has its share."""
+    if Kernel.queue is not None and Kernel.queue.waits:
+        return 1
     threads = get_num_threads()
     return 1 if members % threads == 0 else threads
+
+
+def together() -> int:
+    """The number of members that a queue tells apart; 1 if there is no queue."""
+    return 1 if Kernel.queue is None else Kernel.queue.members
