@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from helpers.method_costs import passes
 from palimpsest.errors import UserError
 from palimpsest.unlearning import methods
 from palimpsest.unlearning.methods import Method, read_methods, registered
 from palimpsest.unlearning.methods.task import passes_within
+from palimpsest.unlearning.methods_page import methods_page
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "config/unlearning.yaml"
@@ -309,9 +311,42 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, text, said):
     assert "\n" not in message
 
 
+# The page
+
+PAGE = (ROOT / "docs/methods.md").read_text()
+
+
+def test_the_example_of_a_method_on_the_page_is_the_shipped_one():
+    (shown,) = (
+        block for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if "grid" in block
+    )
+    shipped = yaml.safe_load(TABLE.read_text())
+    for name, method in yaml.safe_load(shown).items():
+        assert method == {key: shipped[name][key] for key in method}
+
+
+def test_the_page_of_settings_says_each_setting_where_it_stands(tmp_path):
+    text = """mine:
+  source: competition
+  warning: careful
+  phases:
+    - {erase: select-parts, parts: [embeddings, head]}
+    - repeat: 3
+      phases:
+        - {erase: gradient-ascent, share: 0.02, rate: 0.3}
+    - {repair: finetune, share: 0.5, rate: 1.0, elsewhere: 0.1}
+"""
+    row = methods_page(read(tmp_path, text)).splitlines()[-1]
+    assert row == (
+        "| `mine` | competition | erase `select-parts` (parts embeddings and head); "
+        "3 x [erase `gradient-ascent` (share 0.02, rate 0.3)]; "
+        "repair `finetune` (share 0.5, rate 1, elsewhere 0.1) | careful |"
+    )
+
+
 # A method of one's own
 
-MINE = re.search(r"```python\n(.*?)```", (ROOT / "docs/methods.md").read_text(), re.DOTALL)[1]
+MINE = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1]
 
 
 @pytest.fixture
