@@ -10,7 +10,7 @@ Q1    reuse-n-n gives nearly the F of full                      scores, if both 
 Q1    the ranking of methods is the same under both             scores, if both set-ups are run
 Q1    reuse-n-1 underestimates Fanchuan                         no: it has one original model, and
                                                                 luck with that one is not known
-Q2    top methods of the competition outperform others in F     tests
+Q2    several methods of the competition outperform others in F tests
 Q2    ... and in final score                                    scores
 Q3    methods differ in what they cost in utility               scores
 Q3    Sebastian has the best F and the largest cost             no: a fact about one data set
@@ -48,6 +48,7 @@ from palimpsest.claims import Claim, above, at_least, at_most, below
 from palimpsest.unlearning.claims import claim_statistics as statistics
 from palimpsest.unlearning.claims import hardness_statistics as hardness
 from palimpsest.unlearning.claims import ranking_statistics as rankings
+from palimpsest.unlearning.claims import side_statistics as sides
 from palimpsest.unlearning.run.setups import REUSE_N_N
 
 QUESTIONS = {
@@ -87,21 +88,22 @@ CLAIMS = [
     ),
     Claim(
         "forgetting",
-        "The competition's methods forget more than those from the literature.",
-        statistics.competition_forgets_more,
+        "Several methods of the competition forget more than every method of the literature.",
+        sides.competition_forgets_more,
         above(0),
     ),
     Claim(
         "forgetting",
-        "The competition's methods have better final scores than those from the literature.",
-        statistics.competition_scores_more.of(score="final_score"),
+        "Several methods of the competition have better final scores than every method of the "
+        "literature.",
+        sides.competition_scores_more.of(score="final_score"),
         above(0),
     ),
     Claim(
         "forgetting",
-        "The competition's methods have better final scores than those from the literature, by "
-        "probability.",
-        statistics.competition_scores_more.of(score="final_score_probability"),
+        "Several methods of the competition have better final scores than every method of the "
+        "literature, by probability.",
+        sides.competition_scores_more.of(score="final_score_probability"),
         above(0),
     ),
     Claim(
