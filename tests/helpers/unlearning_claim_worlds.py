@@ -107,12 +107,20 @@ def memorisation(after, placebo, noise):
     return of_problems(make)
 
 
-def scores(full, cheap, utility, noise):
+def with_stitched(values, gain):
+    """Kookmin with another's repair phase has more by `gain`, and Fanchuan has less."""
+    more = {"kookmin-seif": values["kookmin"] + gain, "fanchuan": 0.5, "fanchuan-seif": 0.5 - gain}
+    return {**values, **more}
+
+
+def scores(full, cheap, utility, noise, gain=0.1):
+    setups = {"full": full, "reuse-n-n": cheap, "bootstrap": cheap}
+
     def make(chance):
         frame = pd.concat(
             [
-                crossed(values, setup=[setup], repetition=range(REPETITIONS))
-                for setup, values in (("full", full), ("reuse-n-n", cheap))
+                crossed(with_stitched(values, gain), setup=[setup], repetition=range(REPETITIONS))
+                for setup, values in setups.items()
             ],
             ignore_index=True,
         )
@@ -131,12 +139,15 @@ def scores(full, cheap, utility, noise):
     return of_problems(make)
 
 
-def effects(held_out, same, few, noise):
+def effects(held_out, same, few, noise, pools):
+    """`pools` are the qualities with the smallest and with the largest pool of the bootstrap."""
     cases = {
         ("attacker", "held-out", 16.0): held_out,
         ("attacker", "same", 16.0): same,
         ("n", "held-out", 16.0): held_out,
         ("n", "held-out", 4.0): few,
+        ("pool", "same", 16.0): pools[0],
+        ("pool", "same", 128.0): pools[1],
     }
 
     def make(chance):
@@ -222,7 +233,9 @@ def right(noise=NOISE):
         "unlearning_gaps": gaps(SHARES, 0.3, 0.05),
         "unlearning_memorisation": memorisation(RIGHT, scaled(RIGHT, 0.1), noise),
         "unlearning_scores": scores(RIGHT, RIGHT, COSTS, noise),
-        "unlearning_effects": effects(RIGHT, scaled(RIGHT, 0.9), RIGHT, noise),
+        "unlearning_effects": effects(
+            RIGHT, scaled(RIGHT, 0.9), RIGHT, noise, (scaled(RIGHT, 0.6), RIGHT)
+        ),
         "epsilons": epsilons(2.5, 1.0),
         "unlearning_metrics": metrics(RIGHT, FEW_STEPS, noise),
     }
@@ -236,8 +249,10 @@ def wrong(noise=NOISE):
         "unlearning_gap_summary": summary(scaled(SHARES, -1), scaled(SHARES, 0.1), noise),
         "unlearning_gaps": equal_shares(gaps(SHARES, 0.0, 0.05)),
         "unlearning_memorisation": memorisation(scaled(RIGHT, 0.1), RIGHT, noise),
-        "unlearning_scores": scores(REVERSED | {"none": 0.0, "retrain": 1.0}, RIGHT, {}, noise),
-        "unlearning_effects": effects(REVERSED, spaced(0.8, 0.9), RIGHT, noise),
+        "unlearning_scores": scores(
+            REVERSED | {"none": 0.0, "retrain": 1.0}, RIGHT, {}, noise, gain=-0.1
+        ),
+        "unlearning_effects": effects(REVERSED, spaced(0.8, 0.9), RIGHT, noise, (REVERSED, RIGHT)),
         "epsilons": epsilons(2.0, 0.0, noise=0.3, opposite=True),
         "unlearning_metrics": metrics(RIGHT, many_steps, noise),
     }
@@ -272,7 +287,7 @@ def unclear(noise=0.6):
         "unlearning_gaps": gaps(SHARES, 0.0, 0.05),
         "unlearning_memorisation": memorisation(scaled(RIGHT, 0.1), scaled(RIGHT, 0.1), noise),
         "unlearning_scores": scores(RIGHT, RIGHT, {}, noise),
-        "unlearning_effects": effects(RIGHT, RIGHT, RIGHT, noise),
+        "unlearning_effects": effects(RIGHT, RIGHT, RIGHT, noise, (RIGHT, RIGHT)),
         "epsilons": epsilons(0.0, 0.0, n_strings=9),
         "unlearning_metrics": metrics(RIGHT, spaced(10.0, 10.0, retrain=10.0), noise),
     }

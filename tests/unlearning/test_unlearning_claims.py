@@ -119,8 +119,8 @@ def test_what_is_at_its_floor_cannot_be_told():
     floor = scaled(RIGHT, 0)
     given = {
         "unlearning_tests": worlds.tests(floor, 0.0, worlds.errors(0.0, 0.0), 0.0),
-        "unlearning_scores": worlds.scores(floor, floor, {}, 0.0),
-        "unlearning_effects": worlds.effects(floor, floor, floor, 0.0),
+        "unlearning_scores": worlds.scores(floor, floor, {}, 0.0, gain=0.0),
+        "unlearning_effects": worlds.effects(floor, floor, floor, 0.0, (floor, floor)),
         "epsilons": world("right")["epsilons"].assign(epsilon=50.0),
         "unlearning_metrics": worlds.metrics(RIGHT, scaled(RIGHT, 0), 0.01),
     }
@@ -245,6 +245,17 @@ def test_hard_for_all_needs_models_that_methods_do_not_share():
     both = found(pd.concat([shared, world("right")["epsilons"]]))
     assert both == found(world("right")["epsilons"])
     assert both.lower > 0
+
+
+def test_a_larger_pool_is_compared_with_the_smallest_by_hand():
+    pools = [("a", "pool", n, q) for n, q in ((16, 0.2), (32, 0.3), (64, 0.6))]
+    effects = of_one_seed(pools, ["method", "effect", "level", "forgetting_quality"])
+    rows = [("a", "full", r, q) for r, q in enumerate((0.4, 0.6))]
+    scores = of_one_seed(rows, ["method", "setup", "repetition", "forgetting_quality"])
+    found = rankings.larger_pools_are_nearer(effects, scores)
+    assert found.item() == pytest.approx((0.5 - 0.2) - (0.6 - 0.5))
+    without = rankings.larger_pools_are_nearer(effects, scores.assign(setup="reuse-n-n"))
+    assert without.isna().all()
 
 
 def test_agreement_is_goodman_and_kruskals_gamma():

@@ -266,6 +266,18 @@ def joint_attack_error(tests: pd.DataFrame) -> float:
 
 
 @statistic(
+    "unlearning_scores",
+    "forgetting quality of {method} with the repair phase of {repair}, minus that with its own",
+    limits=DIFFERENCE,
+)
+@per_problem
+def repaired_by_another(scores: pd.DataFrame, method: str, repair: str) -> float:
+    """The two methods together have the name `method`-`repair` in the table of methods."""
+    quality = of_first_setup(scores, "forgetting_quality").mean()
+    return quality.get(f"{method}-{repair}", np.nan) - quality.get(method, np.nan)
+
+
+@statistic(
     "unlearning_gaps",
     "middle half of the strings' shares of the gap closed, from its lowest to its highest, minus "
     "that of further retrained models with the method's uncertainty; mean over the methods",
