@@ -4,12 +4,14 @@ Planted worlds: one in which the claims are right, some in which they are wrong 
 cannot fail together), and one in which chance is larger than any difference.
 """
 
+import re
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from scipy.stats import binom
 
 from helpers import unlearning_claim_worlds as worlds
@@ -32,6 +34,10 @@ SOURCES = {
     for name, method in read_methods(ROOT / "config/unlearning.yaml").items()
     if method.source
 }
+
+
+PAPER = yaml.safe_load((ROOT / "config/paper.yaml").read_text())["unlearning"]
+NEARLY_EQUAL_TEXT = re.compile(r"^[<>]= ")  # of the regions of equivalences
 
 
 def judged(given):
@@ -66,6 +72,33 @@ def test_a_claim_is_found_wrong(claim):
 @pytest.mark.parametrize("claim", [claim.claim for claim in CLAIMS])
 def test_a_claim_is_left_open_where_chance_is_larger(claim):
     assert verdicts("unclear").loc[claim, "verdict"] == "cannot tell"
+
+
+def of_side(source):
+    return [name for name in PAPER["methods"] if SOURCES.get(name) == source]
+
+
+def test_the_papers_design_decides_all_but_equivalences():
+    """A world in which the competition is ahead, with the methods, seeds and set-ups of paper.yaml.
+
+    The world has fewer repetitions than paper.yaml.
+    """
+    assert set(PAPER["setups"]) >= {"full", "reuse-n-n", "bootstrap"}
+    others = [name for name in PAPER["methods"] if not SOURCES.get(name)]
+    competition = [name for name in of_side("competition") if name != "fanchuan"]
+    assert {"fanchuan-seif", "kookmin-seif"} <= set(others)
+    others = [name for name in others if name not in ("fanchuan-seif", "kookmin-seif")]
+    order = [
+        *others, *of_side("baseline"), *of_side("literature"),
+        "fanchuan-seif", *competition, "fanchuan", "kookmin-seif",
+    ]  # fmt: skip
+    assert sorted(order) == sorted(PAPER["methods"])
+    given = worlds.right(methods=order, seeds=PAPER["seeds"])
+    found = judged(given).set_index("claim")["verdict"]
+    open_rows = {claim for claim, verdict in found.items() if verdict != "agrees"}
+    bounds = {made.claim: made.region.text for made in CLAIMS}
+    assert all(NEARLY_EQUAL_TEXT.search(bounds[claim]) for claim in open_rows), open_rows
+    assert "disagrees" not in set(found)
 
 
 def test_every_question_has_a_claim():
@@ -118,7 +151,7 @@ def test_what_is_at_its_floor_cannot_be_told():
     """Every attack succeeds: no quality, and all epsilons at the cap."""
     floor = scaled(RIGHT, 0)
     given = {
-        "unlearning_tests": worlds.tests(floor, 0.0, worlds.errors(0.0, 0.0), 0.0),
+        "unlearning_tests": worlds.tests(floor, 0.0, worlds.errors(0.0, 0.0), 0.0, worlds.SEEDS),
         "unlearning_scores": worlds.scores(floor, floor, {}, 0.0, gain=0.0),
         "unlearning_effects": worlds.effects(floor, floor, floor, 0.0, (floor, floor)),
         "epsilons": world("right")["epsilons"].assign(epsilon=50.0),
