@@ -338,7 +338,7 @@ CLAIMS = [*CLAIMS, replace(CLAIMS[0], claim="The same once more.")]
 SCORED_BY = {
     "confidence": "sequence",
     "delta": "1.0e-6",
-    "thresholds": "exact",
+    "thresholds": "grid",
     "bin_width": 0.25,
 }
 FOLLOWED_BY = {  # what decides the schedules of methods, and what is done with their models
