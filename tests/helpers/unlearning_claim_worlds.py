@@ -140,6 +140,22 @@ def scores(full, cheap, utility, noise, gain=0.1, seeds=SEEDS):
     return of_problems(make, seeds)
 
 
+def transfer(light, gain, noise, seeds=SEEDS):
+    """`light` are the scores with light tuning, which is better than none by `gain`."""
+
+    def make(chance):
+        frame = crossed(light, tuning=["direct", "light"])
+        frame["value"] -= gain * (frame["tuning"] == "direct")
+        return frame.assign(score=noisy(frame, noise, chance))
+
+    return of_problems(make, seeds)
+
+
+def one_fails(values):
+    """The scores of methods of which one of the competition's is behind all others."""
+    return {**values, "kookmin": 0.05}
+
+
 def effects(held_out, same, few, noise, pools, seeds=SEEDS):
     """`pools` are the qualities with the smallest and with the largest pool of the bootstrap."""
     cases = {
@@ -250,6 +266,7 @@ def right(noise=NOISE, methods=METHODS, seeds=SEEDS):
         "unlearning_effects": effects(quality, lower, quality, noise, pools, seeds),
         "epsilons": epsilons(2.5, 1.0, seeds, methods=methods),
         "unlearning_metrics": metrics(quality, few_steps, noise, seeds),
+        "unlearning_transfer": transfer(one_fails(quality), 0.2, noise, seeds),
     }
 
 
@@ -267,6 +284,7 @@ def wrong(noise=NOISE):
         "unlearning_effects": effects(REVERSED, spaced(0.8, 0.9), RIGHT, noise, (REVERSED, RIGHT)),
         "epsilons": epsilons(2.0, 0.0, noise=0.3, opposite=True),
         "unlearning_metrics": metrics(RIGHT, many_steps, noise),
+        "unlearning_transfer": transfer(REVERSED, -0.2, noise),
     }
 
 
@@ -279,6 +297,7 @@ def also_wrong(noise=NOISE):
         "unlearning_gap_summary": summary(SHARES, scaled(SHARES, 0.1), noise),
         "unlearning_scores": scores(REVERSED, REVERSED, CHEAPER, 2.5 * noise),
         "unlearning_metrics": metrics(scaled(REVERSED, -1), FEW_STEPS, 0.001),
+        "unlearning_transfer": transfer(RIGHT, 0.0, noise),
         "epsilons": epsilons(2.0, 0.0, noise=0.3, flips=True),
     }
 
@@ -302,6 +321,7 @@ def unclear(noise=0.6):
         "unlearning_effects": effects(RIGHT, RIGHT, RIGHT, noise, (RIGHT, RIGHT)),
         "epsilons": epsilons(0.0, 0.0, n_strings=9),
         "unlearning_metrics": metrics(RIGHT, spaced(10.0, 10.0, retrain=10.0), noise),
+        "unlearning_transfer": transfer(RIGHT, 0.0, noise),
     }
 
 

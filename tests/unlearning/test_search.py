@@ -140,7 +140,7 @@ def test_a_small_grid_is_tried_whole_and_a_method_without_one_is_left_out(tmp_pa
     assert {name: list(points) for name, points in asked.methods.items()} == {
         "small": ["small.1", "small.2"]
     }
-    assert len(asked.searched()) == 2  # of two languages
+    assert len(asked.searched(asked.unlearning_runs)) == 2  # of two languages
 
 
 def test_states_of_the_search_are_of_the_configuration():

@@ -130,18 +130,18 @@ def test_two_methods_and_one_other_by_hand():
     """Both must be ahead, so each lower end is Student's own."""
     one, other = np.array([0.3, 0.5, 0.4]), np.array([0.2, 0.3, 0.1])
     pairs = np.stack([one, other])[:, None, :]
-    lower, upper = sides.interval_of_several(pairs)
+    lower, upper = sides.interval_of_margin(pairs, 2)
     assert lower == pytest.approx(student(other).lower)
     assert upper == pytest.approx(student(other, confidence=1 - 0.05 / 2).upper)
-    assert sides.p_of_several(pairs) == pytest.approx(student_p_value(other, 0.0))
+    assert sides.p_of_margin(pairs, 2) == pytest.approx(student_p_value(other, 0.0))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_p_value_is_small_where_the_interval_excludes_0(seed):
     chance = np.random.default_rng(seed)
     pairs = chance.standard_normal((4, 3, 4)) + 3 * chance.standard_normal((4, 1, 1))
-    lower, upper = sides.interval_of_several(pairs)
-    assert (sides.p_of_several(pairs) < 0.05) == (lower > 0 or upper < 0)
+    lower, upper = sides.interval_of_margin(pairs, 2)
+    assert (sides.p_of_margin(pairs, 2) < 0.05) == (lower > 0 or upper < 0)
 
 
 @pytest.mark.parametrize("n_seeds", [3, 5])
@@ -160,7 +160,7 @@ def test_a_second_method_that_is_as_good_as_the_best_is_rarely_ahead_or_behind(
                 np.array(true)[:, None] + chance.standard_normal((len(true), n_seeds))
                 for true in (competition, literature)
             ]
-            lower, upper = sides.interval_of_several(of[0][:, None] - of[1][None])
+            lower, upper = sides.interval_of_margin(of[0][:, None] - of[1][None], 2)
             ahead += lower > 0
             behind += upper < 0
     assert max(ahead, behind) <= binom.ppf(0.99, 2 * n_studies, 0.06)

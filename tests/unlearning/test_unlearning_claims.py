@@ -156,6 +156,7 @@ def test_what_is_at_its_floor_cannot_be_told():
         "unlearning_effects": worlds.effects(floor, floor, floor, 0.0, (floor, floor)),
         "epsilons": world("right")["epsilons"].assign(epsilon=50.0),
         "unlearning_metrics": worlds.metrics(RIGHT, scaled(RIGHT, 0), 0.01),
+        "unlearning_transfer": worlds.transfer(floor, 0.0, 0.0),
     }
     frame = judged(given).set_index("claim")
     relearned = frame.index.str.startswith("Unlearned models return")

@@ -15,8 +15,8 @@ Q2    ... and in final score                                    scores
 Q3    methods differ in what they cost in utility               scores
 Q3    Sebastian has the best F and the largest cost             no: a fact about one data set
 Q4    the accuracy gap is no proxy of F                         metrics and scores
-Q5    few methods transfer to other data with little tuning     no: methods are tuned on other
-                                                                problems of the same kind
+Q5    some methods of the competition are ahead on other data   transfer, if it is run
+Q5    ... but not all                                           transfer, if it is run
 A.8   methods have different trade-offs of utility with F       gap_summary and scores
 A.8   F varies more over runs than accuracy does                no: the two have different units
 A.9   some strings are hard for all methods                     epsilons
@@ -35,8 +35,8 @@ A.15  more repetitions of the bootstrap do not help             no: shown by the
 
 The others are Palimpsest's own: that methods forget, that they fall short of retraining, that they
 close the gap unevenly, that strings remain memorised, that forgetting trades against utility, that
-models return to the original models' loss in fewer steps, and that the share of the gap closed
-stands in for F.
+models return to the original models' loss in fewer steps, that the share of the gap closed stands
+in for F, and that light tuning helps.
 
 A statistic has one value per seed, and its interval is over the seeds. Every seed has training
 strings, a forget set and models of its own. `none` (the original models) and `retrain` (further
@@ -59,6 +59,7 @@ QUESTIONS = {
     "evaluation": "Does the answer depend on how forgetting is evaluated?",
     "hardness": "Are some strings harder to forget than others, whatever the method?",
     "metrics": "Do simpler metrics say the same as the forgetting quality?",
+    "transfer": "Do methods carry over to another problem with little tuning?",
 }
 
 NEARLY_EQUAL = 0.1  # difference of shares
@@ -226,6 +227,25 @@ CLAIMS = [
         "Unlearned models return to the original models' loss on the forget strings in fewer steps "
         "than retrained models do.",
         statistics.relearned_faster,
+        above(0),
+    ),
+    Claim(
+        "transfer",
+        "On another problem, with light tuning, some method of the competition scores higher than "
+        "every method of the literature.",
+        sides.one_transfers,
+        above(0),
+    ),
+    Claim(
+        "transfer",
+        "On another problem, with light tuning, not every method of the competition does.",
+        sides.all_transfer,
+        below(0),
+    ),
+    Claim(
+        "transfer",
+        "On another problem, light tuning of the learning rates improves the scores of methods.",
+        sides.light_tuning_helps,
         above(0),
     ),
 ]

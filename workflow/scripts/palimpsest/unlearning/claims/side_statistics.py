@@ -8,6 +8,7 @@ a method is on (`source`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,11 +18,14 @@ from palimpsest.estimates import Estimate
 from palimpsest.statistics import CONFIDENCE, DECIMALS, student, student_p_value
 from palimpsest.unlearning.claims.claim_statistics import (
     by_problem_and_column,
+    mean_of_own,
     of_first_setup,
     own,
+    per_problem,
     statistic,
 )
 from palimpsest.unlearning.run.setups import COMPETITION, LITERATURE
+from palimpsest.unlearning.tuning.jobs import DIRECT, LIGHT
 
 SEVERAL = 2  # methods
 OVER = "seeds, in every pair of methods"
@@ -41,44 +45,50 @@ def side_of(methods: Iterable[str], sources: Mapping[str, str]) -> np.ndarray:
     return np.array([sources.get(method, "") for method in methods], dtype=object)
 
 
-def several_ahead(
-    of_problem: Callable[..., pd.Series], arguments: Mapping, table: pd.DataFrame
+def margin_of_rank(
+    of_problem: Callable[..., pd.Series],
+    arguments: Mapping,
+    table: pd.DataFrame,
+    rank: int | None = None,
 ) -> Estimate:
-    """The second largest margin of a competition's method over the literature's best method.
+    """A margin of a competition's method over the literature's best method, by its rank.
 
-    The margin of a method is the smallest of its mean differences to the literature's methods.
-    Several methods are ahead only if the second largest margin is above 0. The p-value is of this.
+    The margin of a method is the smallest of its mean differences to the literature's methods. At
+    least `rank` methods are ahead only if the margin of this rank is above 0; the largest has rank
+    1. None stands for the smallest margin: all are ahead only if it is above 0. The p-value is of
+    this.
     """
     methods = own(pd.Series(0, table["method"].unique())).index
     remarks = remarks_on(methods, arguments["sources"])
     wide = by_problem_and_column(of_problem, table, **arguments)
     by_seed = wide.groupby(level="seed").mean()
     names = list(by_seed.columns.unique(0)) if by_seed.shape[1] else []
-    if len(names) < SEVERAL or by_seed.isna().any(axis=None):
+    rank = len(names) if rank is None else rank
+    if not names or len(names) < rank or by_seed.isna().any(axis=None):
         return Estimate(remarks=remarks)
     pairs = np.stack([by_seed[name].to_numpy().T for name in names])
     means = pairs.mean(axis=2)
-    place = np.argsort(-means.min(axis=1), kind="stable")[SEVERAL - 1]
+    place = np.argsort(-means.min(axis=1), kind="stable")[rank - 1]
     values = pairs[place, means[place].argmin()]
     ahead = [name for name, mean in zip(names, means.min(axis=1), strict=True) if mean > 0]
-    lower, upper = interval_of_several(pairs)
+    lower, upper = interval_of_margin(pairs, rank)
     return Estimate(
         tuple(values),
         values.mean(),
         lower,
         upper,
         OVER,
-        models=by_model(wide),
+        models=by_model(wide, rank),
         remarks=(f"ahead of all of the literature's: {', '.join(ahead) or 'none'}", *remarks),
-        p_value=p_of_several(pairs),
+        p_value=p_of_margin(pairs, rank),
     )
 
 
-def by_model(wide: pd.DataFrame) -> dict[str, float]:
-    """The second largest margin in each model; `wide` is float[problems, pairs]."""
+def by_model(wide: pd.DataFrame, rank: int) -> dict[str, float]:
+    """The margin of a rank in each model; `wide` is float[problems, pairs]."""
     means = wide.groupby(level="model").mean().T
     margins = means.groupby(level=0).min()
-    return {model: margins[model].nlargest(SEVERAL).iloc[-1] for model in margins}
+    return {model: margins[model].nlargest(rank).iloc[-1] for model in margins}
 
 
 def remarks_on(methods: Iterable[str], sources: Mapping[str, str]) -> tuple[str, ...]:
@@ -104,38 +114,40 @@ def ends_of(pairs: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarra
     return np.where(alike, -np.inf, lower), np.where(alike, np.inf, upper)
 
 
-def interval_of_several(pairs: np.ndarray) -> tuple[float, float]:
-    """The interval of the second largest margin; NaN for one seed.
+def interval_of_margin(pairs: np.ndarray, rank: int) -> tuple[float, float]:
+    """The interval of the margin of a rank; NaN for one seed.
 
     Only the smallest true difference of a method can be below its own lower end, so the lower end
-    of a margin is the smallest lower end, without a correction. If the truth is 0, at most one of n
-    margins is above 0, so one of at least n - 1 others would have to be found wrongly: lower ends
-    are corrected for n - 1 (Bonferroni). The second largest of the upper ends is too low only if
-    that of one of the two best methods is, and this is corrected for two, and for the number of the
-    literature's methods, because the smallest of several differences is low by chance.
+    of a margin is the smallest lower end, without a correction. If the margin of rank k is 0, at
+    most k - 1 of n margins are above 0, so one of the n - k + 1 others would have to be found
+    wrongly: lower ends are corrected for n - k + 1 (Bonferroni). The k-th largest of the upper ends
+    is too low only if that of one of the k best methods is, and this is corrected for k, and for
+    the number of the literature's methods, because the smallest of several differences is low by
+    chance.
 
     Source: the intersection-union test (Berger, Technometrics 24, 1982) in each method, and a
     partial conjunction over the methods (Benjamini and Heller, Biometrics 64, 2008).
     """
     n_methods, n_others, _ = pairs.shape
     error = 1 - CONFIDENCE
-    lower, _ = ends_of(pairs, 1 - error / (n_methods - SEVERAL + 1))
-    _, upper = ends_of(pairs, 1 - error / (SEVERAL * n_others))
-    return tuple(np.sort(ends.min(axis=1))[-SEVERAL] for ends in (lower, upper))
+    lower, _ = ends_of(pairs, 1 - error / (n_methods - rank + 1))
+    _, upper = ends_of(pairs, 1 - error / (rank * n_others))
+    return tuple(np.sort(ends.min(axis=1))[-rank] for ends in (lower, upper))
 
 
-def p_of_several(pairs: np.ndarray) -> float:
-    """The two-sided p-value of 0 as the second largest margin, by the rules of the interval."""
+def p_of_margin(pairs: np.ndarray, rank: int) -> float:
+    """The two-sided p-value of 0 as the margin of a rank, by the rules of the interval."""
     n_methods, n_others, _ = pairs.shape
     two_sided = np.array([[student_p_value(own, 0.0) for own in method] for method in pairs])
     up = pairs.mean(axis=2) > 0
     above, below = (np.where(side, two_sided / 2, 1 - two_sided / 2) for side in (up, ~up))
     above, below = (np.nan_to_num(p_values, nan=1.0) for p_values in (above, below))
-    ahead = (n_methods - SEVERAL + 1) * np.sort(above.max(axis=1))[SEVERAL - 1]
-    behind = SEVERAL * n_others * np.sort(below.min(axis=1))[-SEVERAL]
+    ahead = (n_methods - rank + 1) * np.sort(above.max(axis=1))[rank - 1]
+    behind = rank * n_others * np.sort(below.min(axis=1))[-rank]
     return float(min(1.0, 2 * ahead, 2 * behind))
 
 
+several_ahead = partial(margin_of_rank, rank=SEVERAL)
 AHEAD = (
     "{} of a method of the competition minus that of the best method of the literature, of the "
     "method with the second largest difference (so that at least two are ahead)"
@@ -168,3 +180,39 @@ def competition_scores_more(
     scores: pd.DataFrame, score: str, sources: Mapping[str, str]
 ) -> pd.Series:
     return differences(of_first_setup(scores, score).mean(), sources)
+
+
+# Another problem (Q5)
+
+OF_OTHER_PROBLEM = (
+    "on another problem with light tuning, the score of a method of the competition minus that of "
+    "the best method of the literature, of the method with the {} difference"
+)
+
+
+def score_by_tuning(transfer: pd.DataFrame, tuning: str) -> pd.Series:
+    return transfer[transfer["tuning"] == tuning].set_index("method")["score"]
+
+
+@statistic(
+    "unlearning_transfer",
+    OF_OTHER_PROBLEM.format("largest"),
+    estimator=partial(margin_of_rank, rank=1),
+)
+def one_transfers(transfer: pd.DataFrame, sources: Mapping[str, str]) -> pd.Series:
+    return differences(score_by_tuning(transfer, LIGHT), sources)
+
+
+@statistic("unlearning_transfer", OF_OTHER_PROBLEM.format("smallest"), estimator=margin_of_rank)
+def all_transfer(transfer: pd.DataFrame, sources: Mapping[str, str]) -> pd.Series:
+    return differences(score_by_tuning(transfer, LIGHT), sources)
+
+
+@statistic(
+    "unlearning_transfer",
+    "score on another problem with light tuning minus that without, mean over the methods",
+)
+@per_problem
+def light_tuning_helps(transfer: pd.DataFrame) -> float:
+    light, direct = (score_by_tuning(transfer, tuning) for tuning in (LIGHT, DIRECT))
+    return mean_of_own(light - direct)
