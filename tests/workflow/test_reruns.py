@@ -75,10 +75,11 @@ def studies_but(*names: str, on: str = "*") -> list[str]:
 FORGETTING = {
     "datasets": ["dataset_forgetting"],
     "models": ["train_replicates"],
-    "methods": ["unlearn", "export_unlearned_model"],
+    "methods": ["unlearn", "export_unlearned_model", "transfer_settings"],
     "scores": [
         "measure_forgetting",
         "measure_other_metrics",
+        "measure_transfer",
         "measure_forgotten_memorisation",
     ],
     "its figures": ["figure/unlearning_*"],
@@ -753,6 +754,18 @@ CASES = {
     ),
     "a comment in the table of methods": Case(commented("small_methods.yaml"), NOTHING),
     "`unlearning/search`": Case("unlearning={search: {seeds: [5], settings: 1}}", NOTHING),
+    "`unlearning/transfer`": Case(
+        "unlearning={transfer: {languages: [L6], tuning_seeds: [3], seeds: [4], n: 2}}",
+        [
+            "language/L6*",
+            "dataset_forgetting/L6/*",
+            "train_replicates/forgetting/opt-1.3b-twin/L6/*",
+            "transfer_settings/*",
+            "measure_transfer/*",
+            "figure/unlearning_transfer-L6",
+            *END,
+        ],
+    ),
     **{
         f"`unlearning/{key}`": Case(f"unlearning={{{key}: {value}}}", EPSILONS)
         for key, value in SCORED_BY.items()
