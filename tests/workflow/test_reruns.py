@@ -757,7 +757,6 @@ CASES = {
     "`unlearning/transfer`": Case(
         "unlearning={transfer: {languages: [L6], tuning_seeds: [3], seeds: [4], n: 2}}",
         [
-            "language/L6*",
             "dataset_forgetting/L6/*",
             "train_replicates/forgetting/opt-1.3b-twin/L6/*",
             "transfer_settings/*",
