@@ -259,7 +259,7 @@ if transfer_jobs:
             "../../envs/analysis.yaml"
         threads: 1
         resources:
-            mem_mb=4000,
+            mem_mb=8000,
             runtime=30,
         params:
             **made_by("palimpsest.unlearning.tuning.transfer:transfer"),
