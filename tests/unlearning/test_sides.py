@@ -136,12 +136,43 @@ def test_two_methods_and_one_other_by_hand():
     assert sides.p_of_margin(pairs, 2) == pytest.approx(student_p_value(other, 0.0))
 
 
+@pytest.mark.parametrize("rank", [1, 2, 4])
 @pytest.mark.parametrize("seed", range(20))
-def test_the_p_value_is_small_where_the_interval_excludes_0(seed):
+def test_the_p_value_is_small_where_the_interval_excludes_0(seed, rank):
     chance = np.random.default_rng(seed)
     pairs = chance.standard_normal((4, 3, 4)) + 3 * chance.standard_normal((4, 1, 1))
-    lower, upper = sides.interval_of_margin(pairs, 2)
-    assert (sides.p_of_margin(pairs, 2) < 0.05) == (lower > 0 or upper < 0)
+    lower, upper = sides.interval_of_margin(pairs, rank)
+    assert (sides.p_of_margin(pairs, rank) < 0.05) == (lower > 0 or upper < 0)
+
+
+@pytest.mark.parametrize(("rank", "competition"), [(1, (0.0,) * 7), (7, (*(5.0,) * 6, 0.0))])
+def test_the_largest_and_the_smallest_margin_are_rarely_found_wrong(rank, competition):
+    """The true margin of this rank is 0, so both verdicts are wrong."""
+    chance = np.random.default_rng(rank)
+    n_studies, ahead, behind = 400, 0, 0
+    literature = np.array((0.0, *(-5.0,) * 4))
+    for _ in range(n_studies):
+        of = [
+            np.array(true)[:, None] + chance.standard_normal((len(true), 5))
+            for true in (competition, literature)
+        ]
+        lower, upper = sides.interval_of_margin(of[0][:, None] - of[1][None], rank)
+        ahead += lower > 0
+        behind += upper < 0
+    assert max(ahead, behind) <= binom.ppf(0.99, n_studies, 0.06)
+
+
+def test_the_smallest_margin_is_that_of_all():
+    table = tables(quality((0.8, 0.7, 0.5), (0.4, 0.2)))
+    found = sides.margin_of_rank(
+        lambda rows, sources: sides.differences(
+            rows.set_index("method")["forgetting_quality"], sources
+        ),
+        {"sources": SOURCES},
+        table,
+    )
+    assert found.mean == pytest.approx(0.1, abs=0.03)
+    assert found.lower <= found.mean <= found.upper
 
 
 @pytest.mark.parametrize("n_seeds", [3, 5])
