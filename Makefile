@@ -75,7 +75,7 @@ format: $(INSTALLED) ## Mend the style of the code and of the workflow
 bench: $(INSTALLED) ## Measure every speed that the README quotes, beside a peer
 	$(BIN)/python tests/benchmarks/run.py
 
-docs: $(INSTALLED) ## Write the reference pages of the configuration, the tables and the claims
+docs: $(INSTALLED) ## Write the pages of the configuration, the tables, the claims and the methods' settings
 	$(BIN)/python workflow/scripts/reference.py docs
 
 clean-environment: ## Remove the environment; results stay

@@ -576,10 +576,12 @@ def test_a_missing_key_is_named():
         "size": 16,
         "tests": 32,
     }
+    transfer = {"languages": ["L1"], "tuning_seeds": [0], "seeds": [1], "n": 2}
     null = {
         "memorisation": {"studies": {"adapters": adapters}},
         "density": {"approximation": approximation},
         "information": {"finetuned": finetuned},
+        "unlearning": {"transfer": transfer},
     }
     whole = laid_over(configuration(DEFAULT), null)
     for path in missing:

@@ -120,6 +120,24 @@ def test_settings_have_their_trade_off_and_the_chosen_one_is_filled():
         assert filled[0].get_xdata()[0] == pytest.approx(chosen["retain_ratio"])
 
 
+def test_another_problem_has_a_hollow_and_a_filled_marker_for_every_method():
+    table = study.transfer(["m"], 4, [0, 1, 2])
+    figure = draw("unlearning_transfer", table)
+    (axes,) = figure.axes
+    means = table.groupby(["method", "tuning"])["score"].mean()
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert sorted(names) == sorted(made.NAMES[:4])
+    large = [line for line in axes.get_lines() if line.get_markersize() == pytest.approx(4.2)]
+    found = {
+        (names[round(line.get_ydata()[0])], line.get_markerfacecolor() == "white"): (
+            line.get_xdata()[0]
+        )
+        for line in large
+    }
+    expected = {(method, way == "direct"): mean for (method, way), mean in means.items()}
+    assert found == pytest.approx(expected)
+
+
 def test_the_trade_off_has_no_setting_that_another_beats():
     damage = np.array([1.0, 1.1, 1.2, 1.3, np.inf, 1.1])
     distance = np.array([0.9, 0.5, 0.6, 0.2, 0.0, 0.7])

@@ -287,6 +287,25 @@ def tuning(n):
     return of_kind(pd.concat(rows, ignore_index=True), "unlearning_tuning")
 
 
+def transfer(models, n, seeds):
+    frame = crossed(models, made.NAMES[:n], seeds, tuning=["direct", "light"])
+    score = 0.05 + 0.1 * frame["strength"] + 0.1 * (frame["tuning"] == "light")
+    return of_kind(
+        frame.assign(
+            point=np.where(frame["tuning"] == "light", "repair-3", "direct"),
+            settings="{}",
+            forgetting_quality=score,
+            score=score,
+            distance_left=0.4,
+            gap_closed=0.6,
+            retain_ratio=1.1,
+            unseen_ratio=1.05,
+            n_models=32,
+        ),
+        "unlearning_transfer",
+    )
+
+
 def epsilons(models, n, seeds, *args):
     return of_all_seeds(made.epsilons(models, n, *args), seeds)
 
@@ -318,4 +337,5 @@ TABLES = {
     "unlearning_hardness": hardness,
     "unlearning_confidences": confidences,
     "unlearning_agreement": agreement,
+    "unlearning_transfer": transfer,
 }

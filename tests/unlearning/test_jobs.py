@@ -39,6 +39,7 @@ BLOCK = {
     "setups": ["reuse-n-n"],
     "table": str(TABLE),
     "own_methods": {},
+    "transfer": None,
     "methods": ["scrub", "npo"],
     "ablation": True,
     "cutoff": 0.2,

@@ -4,12 +4,14 @@ Planted worlds: one in which the claims are right, some in which they are wrong 
 cannot fail together), and one in which chance is larger than any difference.
 """
 
+import re
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from scipy.stats import binom
 
 from helpers import unlearning_claim_worlds as worlds
@@ -20,6 +22,7 @@ from palimpsest.unlearning.claims import CLAIMS, QUESTIONS
 from palimpsest.unlearning.claims import claim_statistics as statistics
 from palimpsest.unlearning.claims import hardness_statistics as hardness
 from palimpsest.unlearning.claims import ranking_statistics as rankings
+from palimpsest.unlearning.claims import side_statistics as sides
 from palimpsest.unlearning.methods import read_methods
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +34,10 @@ SOURCES = {
     for name, method in read_methods(ROOT / "config/unlearning.yaml").items()
     if method.source
 }
+
+
+PAPER = yaml.safe_load((ROOT / "config/paper.yaml").read_text())["unlearning"]
+NEARLY_EQUAL_TEXT = re.compile(r"^[<>]= ")  # of the regions of equivalences
 
 
 def judged(given):
@@ -51,7 +58,7 @@ def verdicts(name):
 def test_a_claim_is_found_right(claim):
     row = verdicts("right").loc[claim]
     assert row["verdict"] == "agrees", row.to_dict()
-    assert row["interval_over"] in ("seeds", "seeds, in every method")
+    assert row["interval_over"] in ("seeds", statistics.SEEDS_OF_METHODS, sides.OVER)
     assert (row["n_seeds"], row["n_models"]) == (worlds.N_SEEDS, 1)
     assert row["lower"] - 1e-12 <= row["estimate"] <= row["upper"] + 1e-12
 
@@ -67,6 +74,33 @@ def test_a_claim_is_left_open_where_chance_is_larger(claim):
     assert verdicts("unclear").loc[claim, "verdict"] == "cannot tell"
 
 
+def of_side(source):
+    return [name for name in PAPER["methods"] if SOURCES.get(name) == source]
+
+
+def test_the_papers_design_decides_all_but_equivalences():
+    """A world in which the competition is ahead, with the methods, seeds and set-ups of paper.yaml.
+
+    The world has fewer repetitions than paper.yaml.
+    """
+    assert set(PAPER["setups"]) >= {"full", "reuse-n-n", "bootstrap"}
+    others = [name for name in PAPER["methods"] if not SOURCES.get(name)]
+    competition = [name for name in of_side("competition") if name != "fanchuan"]
+    assert {"fanchuan-seif", "kookmin-seif"} <= set(others)
+    others = [name for name in others if name not in ("fanchuan-seif", "kookmin-seif")]
+    order = [
+        *others, *of_side("baseline"), *of_side("literature"),
+        "fanchuan-seif", *competition, "fanchuan", "kookmin-seif",
+    ]  # fmt: skip
+    assert sorted(order) == sorted(PAPER["methods"])
+    given = worlds.right(methods=order, seeds=PAPER["seeds"])
+    found = judged(given).set_index("claim")["verdict"]
+    open_rows = {claim for claim, verdict in found.items() if verdict != "agrees"}
+    bounds = {made.claim: made.region.text for made in CLAIMS}
+    assert all(NEARLY_EQUAL_TEXT.search(bounds[claim]) for claim in open_rows), open_rows
+    assert "disagrees" not in set(found)
+
+
 def test_every_question_has_a_claim():
     assert [*dict.fromkeys(claim.question for claim in CLAIMS)] == list(QUESTIONS)
 
@@ -74,7 +108,8 @@ def test_every_question_has_a_claim():
 def test_intervals_over_the_seeds_have_p_values():
     frame = verdicts("right")
     assert (frame.loc[frame["interval_over"] == "seeds", "p_holm"] < 0.05).any()
-    assert frame.loc[frame["interval_over"] != "seeds", "p_value"].isna().all()
+    assert (frame.loc[frame["interval_over"] == sides.OVER, "p_value"] < 0.05).all()
+    assert frame.loc[frame["interval_over"] == statistics.SEEDS_OF_METHODS, "p_value"].isna().all()
 
 
 # Undefined cases.
@@ -116,11 +151,12 @@ def test_what_is_at_its_floor_cannot_be_told():
     """Every attack succeeds: no quality, and all epsilons at the cap."""
     floor = scaled(RIGHT, 0)
     given = {
-        "unlearning_tests": worlds.tests(floor, 0.0, worlds.errors(0.0, 0.0), 0.0),
-        "unlearning_scores": worlds.scores(floor, floor, {}, 0.0),
-        "unlearning_effects": worlds.effects(floor, floor, floor, 0.0),
+        "unlearning_tests": worlds.tests(floor, 0.0, worlds.errors(0.0, 0.0), 0.0, worlds.SEEDS),
+        "unlearning_scores": worlds.scores(floor, floor, {}, 0.0, gain=0.0),
+        "unlearning_effects": worlds.effects(floor, floor, floor, 0.0, (floor, floor)),
         "epsilons": world("right")["epsilons"].assign(epsilon=50.0),
         "unlearning_metrics": worlds.metrics(RIGHT, scaled(RIGHT, 0), 0.01),
+        "unlearning_transfer": worlds.transfer(floor, 0.0, 0.0),
     }
     frame = judged(given).set_index("claim")
     relearned = frame.index.str.startswith("Unlearned models return")
@@ -243,6 +279,17 @@ def test_hard_for_all_needs_models_that_methods_do_not_share():
     both = found(pd.concat([shared, world("right")["epsilons"]]))
     assert both == found(world("right")["epsilons"])
     assert both.lower > 0
+
+
+def test_a_larger_pool_is_compared_with_the_smallest_by_hand():
+    pools = [("a", "pool", n, q) for n, q in ((16, 0.2), (32, 0.3), (64, 0.6))]
+    effects = of_one_seed(pools, ["method", "effect", "level", "forgetting_quality"])
+    rows = [("a", "full", r, q) for r, q in enumerate((0.4, 0.6))]
+    scores = of_one_seed(rows, ["method", "setup", "repetition", "forgetting_quality"])
+    found = rankings.larger_pools_are_nearer(effects, scores)
+    assert found.item() == pytest.approx((0.5 - 0.2) - (0.6 - 0.5))
+    without = rankings.larger_pools_are_nearer(effects, scores.assign(setup="reuse-n-n"))
+    assert without.isna().all()
 
 
 def test_agreement_is_goodman_and_kruskals_gamma():

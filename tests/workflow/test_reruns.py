@@ -75,10 +75,11 @@ def studies_but(*names: str, on: str = "*") -> list[str]:
 FORGETTING = {
     "datasets": ["dataset_forgetting"],
     "models": ["train_replicates"],
-    "methods": ["unlearn", "export_unlearned_model"],
+    "methods": ["unlearn", "export_unlearned_model", "transfer_settings"],
     "scores": [
         "measure_forgetting",
         "measure_other_metrics",
+        "measure_transfer",
         "measure_forgotten_memorisation",
         "measure_ablation",
     ],
@@ -339,7 +340,7 @@ CLAIMS = [*CLAIMS, replace(CLAIMS[0], claim="The same once more.")]
 SCORED_BY = {
     "confidence": "sequence",
     "delta": "1.0e-6",
-    "thresholds": "exact",
+    "thresholds": "grid",
     "bin_width": 0.25,
 }
 FOLLOWED_BY = {  # what decides the schedules of methods, and what is done with their models
@@ -757,6 +758,17 @@ CASES = {
         "unlearning={ablation: false}", NOTHING
     ),
     "`unlearning/search`": Case("unlearning={search: {seeds: [5], settings: 1}}", NOTHING),
+    "`unlearning/transfer`": Case(
+        "unlearning={transfer: {languages: [L6], tuning_seeds: [3], seeds: [4], n: 2}}",
+        [
+            "dataset_forgetting/L6/*",
+            "train_replicates/forgetting/opt-1.3b-twin/L6/*",
+            "transfer_settings/*",
+            "measure_transfer/*",
+            "figure/unlearning_transfer-L6",
+            *END,
+        ],
+    ),
     **{
         f"`unlearning/{key}`": Case(f"unlearning={{{key}: {value}}}", EPSILONS)
         for key, value in SCORED_BY.items()

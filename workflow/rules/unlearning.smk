@@ -196,9 +196,9 @@ if unlearning_block:
 
     rule choose_settings:
         input:
-            searched=search_jobs.searched(),
-            datasets=search_jobs.datasets(),
-            retrained=search_jobs.traces(),
+            searched=search_jobs.searched(search_jobs.unlearning_runs),
+            datasets=search_jobs.datasets(search_jobs.unlearning_runs),
+            retrained=search_jobs.traces(search_jobs.unlearning_runs),
         output:
             table=forgotten.TUNING.path,
             methods=forgotten.TUNED,
@@ -238,6 +238,56 @@ if unlearning_block:
             runtime=30,
         params:
             **made_by("palimpsest.unlearning.figures.unlearning_tuning:draw"),
+        script:
+            "../scripts/make.py"
+
+
+if transfer_jobs:
+
+    use rule search_settings as transfer_settings with:
+        input:
+            corpus=corpus,
+            pretrained=ancient(pretrained_files),
+            dataset=ORIGINAL_DATASET,
+            weights=weights_to_transfer_with,
+        output:
+            searched=by_method(forgotten.TRANSFER_SEARCHED, transfer_jobs.methods),
+            manifest=by_method(forgotten.TRANSFER_MANIFEST, transfer_jobs.methods),
+        log:
+            "logs/transfer_settings/{recipe}/{model}/{language}/n{size}-seed{seed}.log",
+        benchmark:
+            "benchmarks/transfer_settings/{recipe}/{model}/{language}/n{size}-seed{seed}.tsv"
+        resources:
+            mem_mb=training_memory,
+            runtime=transfer_minutes,
+            gpu=training_gpus,
+            checkpoint_every=checkpoint_every,
+        params:
+            **asking(SEARCH, transfer_jobs.values()),
+
+    rule measure_transfer:
+        input:
+            searched=of_other_problems(transfer_jobs.searched),
+            datasets=of_other_problems(transfer_jobs.datasets),
+            retrained=of_other_problems(transfer_jobs.traces),
+        output:
+            table=forgotten.TRANSFER.path,
+        log:
+            "logs/measure_transfer/{recipe}/{model}/{language}/n{size}.log",
+        benchmark:
+            "benchmarks/measure_transfer/{recipe}/{model}/{language}/n{size}.tsv"
+        conda:
+            "../../envs/analysis.yaml"
+        threads: 1
+        resources:
+            mem_mb=8000,
+            runtime=30,
+        params:
+            **made_by("palimpsest.unlearning.tuning.transfer:transfer"),
+            **unlearning_values("cutoff", "delta", "thresholds", "bin_width"),
+            **retraining_values(),
+            settings=transfer_jobs.settings(),
+            tuning_seeds=transfer_jobs.block["tuning_seeds"],
         script:
             "../scripts/make.py"
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from palimpsest import reference
 from palimpsest.experiment import schema_of
 from palimpsest.sections import KINDS, SECTIONS
+from palimpsest.unlearning.methods import read_methods
+from palimpsest.unlearning.methods_page import methods_page
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,6 +21,9 @@ def pages() -> dict[str, str]:
         ),
         "tables.md": reference.tables_page(KINDS.values()),
         "claims.md": reference.claims_page(SECTIONS),
+        "methods_settings.md": reference.WRITTEN
+        + "\n"
+        + methods_page(read_methods(config / "unlearning.yaml")),
     }
 
 

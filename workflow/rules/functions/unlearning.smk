@@ -3,11 +3,12 @@ from palimpsest.datasets.sampling import INDEPENDENT
 from palimpsest.unlearning import kinds as forgotten
 from palimpsest.unlearning.interventions import DRAWN, ORIGINAL, RETAIN
 from palimpsest.unlearning.run.jobs import EXPORT, RESIDUAL, SCORED, UNLEARN, UnlearningRun, jobs_of
-from palimpsest.unlearning.tuning.jobs import SEARCH, search_of
+from palimpsest.unlearning.tuning.jobs import SEARCH, search_of, transfer_of
 
 unlearning_block = settings.block("unlearning")
 unlearning_jobs = jobs_of(settings) if unlearning_block else None
 search_jobs = search_of(settings) if unlearning_block else None
+transfer_jobs = transfer_of(settings) if unlearning_block else None
 ORIGINAL_DATASET = fill(paths.DATASET, variant=ORIGINAL)
 # The figure of the search, which is of no language
 TUNING_FIGURES = {
@@ -80,6 +81,20 @@ def weights_to_search_with(wildcards):
     return search_jobs.weights(unlearning_run(wildcards))
 
 
+def weights_to_transfer_with(wildcards):
+    """The files with the weights of the original models of another problem."""
+    return transfer_jobs.weights(unlearning_run(wildcards))
+
+
+def of_other_problems(files):
+    """An input function: the files of all problems of one model and language."""
+
+    def of_problems(wildcards):
+        return files(transfer_jobs.of(wildcards.model, wildcards.language))
+
+    return of_problems
+
+
 def unlearning_minutes(wildcards, attempt):
     """Minutes of a job that unlearns some models with every method, more at every attempt."""
     return minutes_of(unlearning_jobs.n_unlearnings(*part_of(wildcards)), wildcards, attempt)
@@ -93,6 +108,11 @@ def export_minutes(wildcards, attempt):
 def search_minutes(wildcards, attempt):
     """Minutes of a job that tries settings, more at every attempt."""
     return minutes_of(search_jobs.n_unlearnings, wildcards, attempt)
+
+
+def transfer_minutes(wildcards, attempt):
+    """Minutes of a job that tries the points of light tuning, more at every attempt."""
+    return minutes_of(transfer_jobs.n_unlearnings, wildcards, attempt)
 
 
 def minutes_of(n_unlearnings, wildcards, attempt):

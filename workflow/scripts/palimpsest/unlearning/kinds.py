@@ -9,6 +9,9 @@ UNLEARNED_MANIFEST = f"{UNLEARNED_FOLDER}/manifest.json"
 MODEL_FOLDER = f"{FOLDER}/unlearned/{{method}}/model-{{origin}}"  # of Hugging Face
 SEARCH_FOLDER = f"{FOLDER}/search/{{method}}"
 SEARCH_MANIFEST = f"{SEARCH_FOLDER}/manifest.json"
+TRANSFER_FOLDER = f"{FOLDER}/transfer/{{method}}"
+TRANSFER_SEARCHED = f"{TRANSFER_FOLDER}/searched.parquet"
+TRANSFER_MANIFEST = f"{TRANSFER_FOLDER}/manifest.json"
 TUNED = "results/unlearning/tuned.yaml"
 columns = SHARED.extended("""
 method str: unlearning method, a name in the table of methods; none: the original model; retrain: a
@@ -151,6 +154,10 @@ part str: whole: the method; repair: its repair phases alone, without its erase 
 control_share float?: the larger of the shares on placebos and on retained strings, of the gap of
     their forget strings; null: no clear gap
 settings str: values that the point sets, as JSON
+tuning str: direct: with the settings that the method has; light: with the learning rates that are
+    best on problems of the same kind
+score float: forgetting quality times two ratios of probabilities of tokens (geometric means) to
+    those of the original models: on retained and on unseen strings
 distance_left float: mean distance of the forget strings' losses from those of retrained models, as
     a share of the original models' distance; 0 is ideal, 1 is doing nothing; infinite: a loss is no
     longer finite
@@ -393,6 +400,22 @@ TUNING = Kind(
     ),
 )
 
+TRANSFER = Kind(
+    "unlearning_transfer",
+    "One row per method, way of tuning and seed: how the method does on another problem than that "
+    "of its tuning.",
+    "results/unlearning/{recipe}/{model}/{language}/transfer-n{size}.parquet",
+    columns(
+        """
+        model language size seed method tuning point settings forgetting_quality score distance_left
+        gap_closed retain_ratio unseen_ratio n_models
+        """,
+        settings="str: the factors of its rates, by the role of the phase, as JSON",
+        distance_left="float: distance of the forget strings' losses from those of retrained "
+        "models, as a share of the original models' distance; 0 is ideal, 1 is doing nothing",
+    ),
+)
+
 KINDS = (
     UNLEARNED,
     UNLEARNED_MODELS,
@@ -414,4 +437,5 @@ KINDS = (
     AGREEMENT,
     ABLATION,
     TUNING,
+    TRANSFER,
 )

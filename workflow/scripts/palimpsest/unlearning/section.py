@@ -32,7 +32,7 @@ from palimpsest.unlearning.run.jobs import (
     jobs_of,
 )
 from palimpsest.unlearning.run.setups import BOOTSTRAP, ENDS, OTHER_MODELS
-from palimpsest.unlearning.tuning.jobs import SEARCH, search_of
+from palimpsest.unlearning.tuning.jobs import SEARCH, search_of, transfer_of
 
 # Linux allows 131,072 bytes in one argument of a command; the others are short.
 MOST_BYTES = 120_000
@@ -40,7 +40,9 @@ MOST_BYTES = 120_000
 
 def requests(settings: Settings) -> Iterator[Runs]:
     """Many models trained with the strings to forget, and many trained without these strings."""
-    return jobs_of(settings).requests()
+    yield from jobs_of(settings).requests()
+    if transfer := transfer_of(settings):
+        yield from transfer.requests()
 
 
 def derived(settings: Settings) -> Iterator[Derived]:
@@ -51,6 +53,12 @@ def derived(settings: Settings) -> Iterator[Derived]:
         trained = Runs(one.model, one.language, one.size, recipe=one.recipe)
         files = tuple(jobs.unlearned(one, kinds.UNLEARNED_MANIFEST, jobs.applied))
         yield Derived(trained, UNLEARNED, one.seed, n, jobs.block["cutoff"], files)
+    if transfer := transfer_of(settings):
+        for one in transfer.unlearning_runs:
+            trained = Runs(one.model, one.language, one.size, recipe=one.recipe)
+            files = tuple(transfer.searched([one]))
+            n = transfer.n_unlearnings
+            yield Derived(trained, UNLEARNED, one.seed, n, jobs.block["cutoff"], files)
 
 
 def unfinished(settings: Settings) -> Iterator[Unfinished]:
@@ -60,8 +68,9 @@ def unfinished(settings: Settings) -> Iterator[Unfinished]:
         for first, last in jobs.jobs(one.model):
             weights, values = jobs.weights(one, first, last), jobs.values(first, last)
             yield _asked(settings, one, weights, UNLEARN, values)
-    for one in search.unlearning_runs:
-        yield _asked(settings, one, search.weights(one), SEARCH, search.values())
+    for each in filter(None, (search, transfer_of(settings))):
+        for one in each.unlearning_runs:
+            yield _asked(settings, one, each.weights(one), SEARCH, each.values())
 
 
 def _asked(
@@ -83,6 +92,8 @@ def outputs(settings: Settings) -> Iterator[str]:
             yield from jobs.unlearned(one, pattern, jobs.applied)
         yield from jobs.model_folders(one)
     yield from jobs.tables()
+    if transfer := transfer_of(settings):
+        yield from transfer.tables()
 
 
 def on_demand(settings: Settings) -> Iterator[Runs]:
@@ -107,6 +118,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from wrong_methods
     yield from _adapters(jobs)
     yield from _search(jobs)
+    yield from _transfer(block)
     if not wrong_methods:
         yield from _long_search(settings)
     yield from _forget_set(block)
@@ -123,9 +135,11 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
 
 
 def _languages(block: dict) -> dict[str, list[str]]:
+    transfer = block["transfer"]
     return {
         "unlearning/languages": block["languages"],
         "unlearning/search/languages": block["search"]["languages"],
+        **({"unlearning/transfer/languages": transfer["languages"]} if transfer else {}),
     }
 
 
@@ -191,6 +205,26 @@ def _search(jobs: UnlearningJobs) -> Iterator[Mistake]:
             "unlearning/search/seeds",
             f"seed {seeds[0]} of {min(both)} is in the evaluation, too, and a method must not be "
             "tuned on the problems that it is judged on; choose another seed",
+        )
+
+
+def _transfer(block: dict) -> Iterator[Mistake]:
+    """Problems of `transfer` that choose settings and judge them, too."""
+    transfer = block["transfer"]
+    if not transfer:
+        return
+    for key, languages in _languages(block).items():
+        both = sorted(set(transfer["languages"]) & set(languages))
+        if both and key != "unlearning/transfer/languages":
+            yield Mistake(
+                "unlearning/transfer/languages",
+                f"{both[0]} is in {key}, too, so it is no other problem; choose another language",
+            )
+    if both := sorted(set(transfer["tuning_seeds"]) & set(transfer["seeds"])):
+        yield Mistake(
+            "unlearning/transfer/seeds",
+            f"seed {both[0]} is in tuning_seeds, too, and a method must not be tuned on the "
+            "problems that it is judged on; choose another seed",
         )
 
 
@@ -270,6 +304,7 @@ SECTION = Section(
         kinds.GAP_SUMMARY,
         kinds.MEMORISATION,
         kinds.ABLATION,
+        kinds.TRANSFER,
     ),
     reported=(
         kinds.SCORES,

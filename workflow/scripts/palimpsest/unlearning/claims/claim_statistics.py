@@ -26,7 +26,7 @@ from palimpsest.estimates import Estimate, largest_size, lowest, mean_remarks, o
 from palimpsest.statistics import DECIMALS, rank_association
 from palimpsest.unlearning.evaluate.placebos import CONTROLS, FORGET, PLACEBO
 from palimpsest.unlearning.evaluate.samples import PROBLEM_KEYS
-from palimpsest.unlearning.run.setups import ENDS, INNOCENT, RETRAIN, SOURCES
+from palimpsest.unlearning.run.setups import ENDS, INNOCENT, RETRAIN
 
 FEWEST_METHODS = 3  # two methods have the same ranking by chance in half of all cases
 ALPHA = 0.05
@@ -183,16 +183,6 @@ def of_first_setup(scores: pd.DataFrame, column: str) -> pd.DataFrame:
     return rows.pivot(index="repetition", columns="method", values=column)
 
 
-def competition_ahead(values: pd.Series, sources: Mapping[str, str]) -> float:
-    """Mean over the competition's methods minus mean over the literature's methods.
-
-    `sources` maps methods to their source. NaN if one of the two kinds has no method.
-    """
-    of_methods = values.index.map(sources)
-    sides = [values[of_methods == source] for source in SOURCES]
-    return sides[0].mean(skipna=False) - sides[1].mean(skipna=False)
-
-
 # Forgetting.
 
 
@@ -274,32 +264,15 @@ def joint_attack_error(tests: pd.DataFrame) -> float:
 
 
 @statistic(
-    "unlearning_tests",
-    "mean forgetting quality of the competition's methods minus that of the literature's",
+    "unlearning_scores",
+    "forgetting quality of {method} with the repair phase of {repair}, minus that with its own",
     limits=DIFFERENCE,
 )
 @per_problem
-def competition_forgets_more(tests: pd.DataFrame, sources: Mapping[str, str]) -> float:
-    return competition_ahead(tests.set_index("method")["forgetting_quality"], sources)
-
-
-UTILITY_OF_SCORE = {
-    "final_score": "",
-    "final_score_probability": "; utility is the mean probability of tokens in the place of the "
-    "share of right tokens",
-}
-
-
-@statistic(
-    "unlearning_scores",
-    lambda score: (
-        "mean final score of the competition's methods minus that of the literature's"
-        + UTILITY_OF_SCORE[score]
-    ),
-)
-@per_problem
-def competition_scores_more(scores: pd.DataFrame, score: str, sources: Mapping[str, str]) -> float:
-    return competition_ahead(of_first_setup(scores, score).mean(), sources)
+def repaired_by_another(scores: pd.DataFrame, method: str, repair: str) -> float:
+    """The two methods together have the name `method`-`repair` in the table of methods."""
+    quality = of_first_setup(scores, "forgetting_quality").mean()
+    return quality.get(f"{method}-{repair}", np.nan) - quality.get(method, np.nan)
 
 
 @statistic(

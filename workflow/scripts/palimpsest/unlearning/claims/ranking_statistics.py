@@ -150,6 +150,27 @@ def setup_ranks_as_full(scores: pd.DataFrame, setup: str, agreement: str = BEYON
     return AGREEMENT[agreement](cheap.set_axis([0] * len(cheap)), full)
 
 
+@statistic(
+    "unlearning_effects unlearning_scores",
+    "distance of the forgetting quality from that under full when the bootstrap draws from the "
+    "smallest pool, minus the same for the largest pool, mean over the methods",
+    limits=DIFFERENCE,
+)
+@per_problem
+def larger_pools_are_nearer(effects: pd.DataFrame, scores: pd.DataFrame) -> float:
+    """How much nearer to full the bootstrap is with the largest pool than with the smallest.
+
+    The pools are parts of the models of full.
+    """
+    full = of_setup(scores, FULL).mean()
+    rows = effects[effects["effect"] == "pool"]
+    pools = rows.pivot_table(index="level", columns="method", values="forgetting_quality")
+    if full.empty or len(pools) < 2:
+        return np.nan
+    distance = (pools - full.reindex(pools.columns)).abs()
+    return mean_of_own(distance.loc[pools.index.min()] - distance.loc[pools.index.max()])
+
+
 # Attackers.
 
 

@@ -48,7 +48,7 @@ class Method:
     `written` holds the phases in the format of the table, with all keys filled in. `grid` maps
     places, such as `2.1.rate`, to the values for tuning. `warning` says in a few words what no
     setting of the search could reach; it is empty for most methods. `source` is one of the SOURCES
-    if the paper compares the method with those of the other source; otherwise it is empty.
+    if the method is in the paper's comparison; otherwise it is empty.
     """
 
     name: str

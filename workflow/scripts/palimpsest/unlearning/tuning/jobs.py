@@ -5,6 +5,8 @@ The search has problems of its own, which no evaluation uses.
 
 from __future__ import annotations
 
+import copy
+import itertools
 import random
 import zlib
 from collections.abc import Iterator
@@ -17,6 +19,8 @@ from palimpsest.requests import TRACE, WEIGHTS, Runs
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.interventions import ORIGINAL, RETAIN
 from palimpsest.unlearning.methods import Method
+from palimpsest.unlearning.methods.phases import ROLES
+from palimpsest.unlearning.methods.table import PHASES, REPEAT
 from palimpsest.unlearning.run.jobs import (
     UnlearningJobs,
     UnlearningRun,
@@ -35,6 +39,8 @@ def search_of(settings: Settings) -> SearchJobs:
 
 class SearchJobs:
     """The trainings, jobs and files of the block `unlearning/search`; the block must exist."""
+
+    searched_path = kinds.SEARCHED.path
 
     def __init__(self, jobs: UnlearningJobs):
         self.jobs, self.block = jobs, jobs.block["search"]
@@ -108,25 +114,110 @@ class SearchJobs:
             for name, points in self.methods.items()
         }
 
-    # The files of all problems
+    # The files of some problems
 
-    def searched(self) -> list[str]:
+    def searched(self, problems: list[UnlearningRun]) -> list[str]:
         return [
-            kinds.SEARCHED.path.format(**vars(one), method=method)
-            for one in self.unlearning_runs
+            self.searched_path.format(**vars(one), method=method)
+            for one in problems
             for method in self.methods
         ]
 
-    def datasets(self) -> list[str]:
-        return [dataset_of(one) for one in self.unlearning_runs]
+    def datasets(self, problems: list[UnlearningRun]) -> list[str]:
+        return [dataset_of(one) for one in problems]
 
-    def traces(self) -> list[str]:
+    def traces(self, problems: list[UnlearningRun]) -> list[str]:
         """The traces of the retrained models."""
         return [
-            path
-            for one in self.unlearning_runs
-            for path in self.trained(one, RETAIN, paths.REPLICATES_TRACE)
+            path for one in problems for path in self.trained(one, RETAIN, paths.REPLICATES_TRACE)
         ]
+
+
+DIRECT, LIGHT = "direct", "light"  # ways to tune a method for another problem
+FACTORS = (1 / 3, 1.0, 3.0)  # of rates, three values as in the paper's light tuning
+
+
+@cache
+def transfer_of(settings: Settings) -> TransferJobs | None:
+    jobs = jobs_of(settings)
+    return TransferJobs(jobs) if jobs.block["transfer"] else None
+
+
+class TransferJobs(SearchJobs):
+    """The trainings, jobs and files of the block `unlearning/transfer`; the block must exist.
+
+    On every problem, all points of light tuning are tried. Those of `tuning_seeds` choose a point,
+    and those of `seeds` judge the point.
+
+    Source: Are we making progress in unlearning?, section 6, Q5, and appendix A.7.2.
+    """
+
+    searched_path = kinds.TRANSFER_SEARCHED
+
+    def __init__(self, jobs: UnlearningJobs):
+        self.jobs, self.block = jobs, jobs.block["transfer"]
+
+    @cached_property
+    def unlearning_runs(self) -> list[UnlearningRun]:
+        seeds = [*self.block["tuning_seeds"], *self.block["seeds"]]
+        problems = {"languages": self.block["languages"], "seeds": seeds}
+        return unlearning_runs_of(self.jobs.block, problems)
+
+    @cached_property
+    def methods(self) -> dict[str, dict[str, Method]]:
+        """The points of every method that is applied, by its name."""
+        return {
+            name: {point: method for point, (_, method) in self._light[name].items()}
+            for name in self.jobs.block["methods"]
+        }
+
+    @cached_property
+    def _light(self) -> dict[str, dict[str, tuple[dict, Method]]]:
+        return {name: light_points(self.jobs.table[name]) for name in self.jobs.block["methods"]}
+
+    def settings(self) -> dict[str, dict[str, dict]]:
+        return {
+            name: {point: factors for point, (factors, _) in points.items()}
+            for name, points in self._light.items()
+        }
+
+    def of(self, model: str, language: str) -> list[UnlearningRun]:
+        """The problems of one table."""
+        return [
+            one for one in self.unlearning_runs if (one.model, one.language) == (model, language)
+        ]
+
+    def tables(self) -> list[str]:
+        paths = [kinds.TRANSFER.path.format(**vars(one)) for one in self.unlearning_runs]
+        return list(dict.fromkeys(paths))
+
+
+def light_points(method: Method) -> dict[str, tuple[dict[str, float], Method]]:
+    """The factors and phases of every point of light tuning; the point `direct` is the method.
+
+    All rates of the erase phases have one factor, and all those of the repair phases another.
+    """
+    roles = list(dict.fromkeys(role for role, _ in _rates(method.written)))
+    points = {DIRECT: (dict.fromkeys(roles, 1.0), method)}
+    for factors in itertools.product(FACTORS, repeat=len(roles)):
+        if set(factors) == {1.0}:
+            continue
+        written = copy.deepcopy(method.written)
+        of_roles = dict(zip(roles, factors, strict=True))
+        for role, entry in _rates(written):
+            entry["rate"] *= of_roles[role]
+        name = "-".join(f"{role}-{factor:.2g}" for role, factor in of_roles.items())
+        points[name] = of_roles, Method.of(method.name, written)
+    return points
+
+
+def _rates(written: list[dict]) -> Iterator[tuple[str, dict]]:
+    """Every phase with a rate, with its role."""
+    for entry in written:
+        if REPEAT in entry:
+            yield from _rates(entry[PHASES])
+        elif "rate" in entry:
+            yield next(key for key in entry if key in ROLES), entry
 
 
 def drawn_points(method: Method, n: int) -> dict[str, Method]:
