@@ -512,8 +512,8 @@ def test_the_script_writes_the_table_and_the_methods(found, trained, tmp_path):
     assert set(read_methods(outputs["methods"])) == {"ascent", "repair"}
 
 
-def test_the_goal_is_the_retrained_models_mean_loss(trained):
-    """On the forget strings; one retraining is two epochs of three steps."""
+def test_the_goal_is_what_the_retrained_models_predict(trained):
+    """By their traces; one retraining is two epochs of three steps."""
     strings = tables.read(trained.datasets["original"], KINDS["strings"])
     ids = strings["string_id"].to_numpy(dtype=object)
     retrained = read_trained([trained.path("retain", "trace.parquet")], RETAIN, ids)
@@ -522,5 +522,13 @@ def test_the_goal_is_the_retrained_models_mean_loss(trained):
     assert found.string_ids.tolist() == ids[forget].tolist()
     last = [trained.trace("retain", draw, RECIPE.epochs) for draw in (0, 1)]
     each = [(rows["nll"] / rows["n_tokens"]).to_numpy()[forget] for rows in last]
-    np.testing.assert_allclose(found.retrained, np.mean(each, axis=0))
+    np.testing.assert_allclose(found.retrained, each)
+    np.testing.assert_array_equal(found.n_tokens, last[0]["n_tokens"][forget])
+    copies = {
+        "retain": strings["count"].where(strings["split"] == "train", 0).to_numpy(),
+        "unseen": (strings["split"] == "test").to_numpy(),
+    }
+    for name, of_set in copies.items():
+        losses = [rows["nll"] @ of_set / (rows["n_tokens"] @ of_set) for rows in last]
+        assert found.kept[name] == pytest.approx(np.exp(-np.array(losses)).mean())
     assert found.steps == 6
