@@ -241,6 +241,9 @@ def test_rms_norm(rows, width, eps):
     tensors = [torch.randn(3, rows, width), torch.randn(3, width)]
     norms = kernels.rms_norm, plain_rms_norm
     check(*(lambda x, w, norm=norm: norm(x, w, eps) for norm in norms), tensors)
+    for module in (kernels, operations):
+        ours = lambda x, w, module=module: module.rms_norm(x, w, eps, 1.0)  # noqa: E731
+        check(ours, lambda x, w: plain_rms_norm(x, 1 + w, eps), tensors)
 
 
 @pytest.mark.parametrize(("rows", "width"), SIZES)
@@ -401,6 +404,28 @@ def test_a_queue_says_whether_it_was_whole():
         assert queue.whole is whole
 
 
+def test_a_program_repeats_the_work_of_a_queue():
+    """With other ids and other weights in the same memory; not after an operation of PyTorch."""
+    ids, weight = torch.zeros(2, 5, dtype=torch.int64), torch.randn(2, 9, 20).requires_grad_()
+    theta_MP, first, second = torch.zeros(3, 2, 180)
+    ones, programs = torch.ones(2, 5, 20), []
+    for strange in (True, False):
+        with kernels.member_by_member(2, ids, weight) as queue:
+            y = kernels.embedding(ids, weight * 2.0 if strange else weight)
+            grads = torch.autograd.grad(kernels.activate(y, "silu"), (weight,), ones)
+            rates = torch.ones(2), torch.ones(2), 0.0, 0.99, 1e-2, 0.1, 1e9
+            kernels.adamw_(theta_MP, kernels.flat(grads), first, second, *rates)
+        programs.append(queue.program)
+    refused, program = programs
+    assert refused is None
+    ids.copy_(torch.randint(0, 9, (2, 5)))
+    weight.detach().copy_(torch.randn(2, 9, 20))
+    program.run()
+    y = torch.stack([w[i] for w, i in zip(weight, ids, strict=True)])
+    (expected,) = torch.autograd.grad(functional.silu(y).sum(), (weight,))
+    assert torch.allclose(first, expected.flatten(1), atol=1e-6)
+
+
 def test_a_member_in_a_queue_is_its_own():
     ids, tensors = torch.randint(0, 9, (4, 10)), [torch.randn(4, *shape[1:]) for shape in MIXED]
 
@@ -540,7 +565,7 @@ def test_what_kernels_cannot_read_is_refused(call):
 def test_a_target_outside_of_the_vocabulary_is_refused(target):
     """A kernel would read another number from memory."""
     targets = torch.tensor([0, -100, target])
-    with pytest.raises(IndexError, match=f"target {target}; the logits have 4 columns"):
+    with pytest.raises(IndexError, match=f"target {target} is not below 4"):
         kernels.token_nll(torch.randn(3, 4), targets, -100)
 
 

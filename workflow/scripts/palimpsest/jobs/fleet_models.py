@@ -16,7 +16,7 @@ from palimpsest.models.sites import Site
 from palimpsest.models.trained import ADAMW, MOMENTUM, SGD
 from palimpsest.training.fleet import FleetEngine
 from palimpsest.training.fleet.members import Member
-from palimpsest.training.fleet.memory import most_members
+from palimpsest.training.fleet.memory import Needs, most_members
 from palimpsest.training.fleet.probe import probe
 from palimpsest.training.fleet.stack import Stack
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
@@ -43,12 +43,13 @@ class FleetHolder:
     def together(self, n: int) -> int:
         if n == 1:
             return 1  # without the probe, which takes longer than one model's passes
-        return most_members(self._trainer, n, self._each)
+        return most_members(self._trainer, n, self._needs)
 
     @cached_property
-    def _each(self) -> int:
-        """Bytes that a model needs."""
-        return TIMES_TRAINING * probe(Member(self.run, self._material, None), self.device)
+    def _needs(self) -> Needs:
+        """What training needs, but with the activations of all models at once, and more."""
+        needs = probe(Member(self.run, self._material, None), self.device)
+        return Needs(TIMES_TRAINING * sum(needs), 0)
 
     def open(self, weights: list[dict[str, torch.Tensor]]) -> FleetModels:
         recipe = self.run.recipe

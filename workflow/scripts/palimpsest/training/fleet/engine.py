@@ -155,6 +155,8 @@ class Wave:
         started = time.perf_counter()
         models = self._initial_models()
         self.stack = Stack(self._build(self.members[0]), len(members), self.device)
+        # Of steps that can be repeated, by the shape of their ids; and their inputs.
+        self.programs: dict[torch.Size, tuple] = {}
         self.first = torch.zeros_like(self.stack.theta)
         self.second = torch.zeros_like(self.stack.theta)
         for place, member in enumerate(self.members):
@@ -192,6 +194,9 @@ class Wave:
         for place, e in enumerate(encoded):
             ids[place, : e.ids.shape[0], : e.ids.shape[1]] = e.ids
             self.lengths[place, : len(e.lengths)] = e.lengths
+        vocabulary = self.members[0].material.vocabulary
+        if not (ids >= 0).all() or not (ids < vocabulary).all():
+            raise ValueError(f"ids must be below {vocabulary}")
         within = np.arange(longest) < self.lengths[:, :, None]
         self.ids = torch.from_numpy(ids).to(self.device)
         self.targets = torch.from_numpy(np.where(within, ids, IGNORED)).to(self.device)
@@ -241,24 +246,48 @@ class Wave:
             member.count_tokens(rows) for member, rows in zip(members, rows_MB, strict=True)
         ]
         per_token_M = torch.tensor(n_tokens, device=self.device).reciprocal()
-        recipe, operations = members[0].recipe, stack.operations
-        with operations.member_by_member(count):
+        inputs = (
+            ids_MBT.contiguous(),
+            targets_MBT.flatten(),
+            per_token_M.repeat_interleave(targets_MBT[0].numel()),
+            self._per_member([member.learning_rate(step) for member in members]),
+            self._per_member([member.steps_taken + step + 1 for member in members]),
+        )
+        if ids_MBT.shape in self.programs:
+            program, given = self.programs[ids_MBT.shape]
+            for tensor, values in zip(given, inputs, strict=True):
+                tensor.copy_(values)
+            program.run()
+        else:
+            self._compute(count, *inputs)
+
+    def _compute(self, count: int, ids_MBT, targets_N, share_N, rate_M, step_M) -> None:
+        """The loss and its gradients, and a step of the optimiser.
+
+        The program of the step, if there is one, does the same for other values of the arguments.
+        """
+        stack, recipe = self.stack, self.members[0].recipe
+        operations, state = stack.operations, (stack.theta, self.first, self.second)
+        inputs = ids_MBT, targets_N, share_N, rate_M, step_M
+        with operations.member_by_member(count, *inputs, *state) as queue:
             logits_NV = stack(ids_MBT).flatten(0, 2)
-            nll_N = operations.token_nll(logits_NV, targets_MBT.flatten(), IGNORED)
-            share_N = per_token_M.repeat_interleave(len(nll_N) // count)
+            nll_N = operations.token_nll(logits_NV, targets_N, IGNORED)
             grads = torch.autograd.grad(nll_N, stack.parameters, share_N)
+            theta_MP, first_MP, second_MP = (x[:count] for x in state)
             operations.adamw_(
-                stack.theta[:count],
+                theta_MP,
                 operations.flat(grads),
-                self.first[:count],
-                self.second[:count],
-                self._per_member([member.learning_rate(step) for member in members]),
-                self._per_member([member.steps_taken + step + 1 for member in members]),
+                first_MP,
+                second_MP,
+                rate_M,
+                step_M,
                 *ADAM_BETAS,
                 ADAM_EPS,
                 recipe.weight_decay,
                 recipe.gradient_clipping,
             )
+        if queue is not None and queue.program is not None:
+            self.programs[ids_MBT.shape] = queue.program, inputs
 
     def _per_member(self, values: list[float]) -> torch.Tensor:
         return torch.tensor(values, dtype=torch.float64, device=self.device)
@@ -311,6 +340,7 @@ class Wave:
             if member.is_done:
                 self._finish(place, member)
         self.members = [self.members[place] for place in staying]
+        self.programs = {}
         if self.members:
             self.stack.keep(staying)
             self.first, self.second = self.first[staying], self.second[staying]

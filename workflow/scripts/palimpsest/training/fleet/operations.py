@@ -17,7 +17,7 @@ ACTIVATIONS = {
 }
 
 
-def member_by_member(members: int) -> contextlib.AbstractContextManager:
+def member_by_member(members: int, *changing) -> contextlib.AbstractContextManager:
     """On the CPU, kernels that are called in this context do one member after another."""
     return contextlib.nullcontext()
 
@@ -37,9 +37,10 @@ def linear(x_MNI, weight_MOI, bias_MO=None) -> torch.Tensor:
     return torch.baddbmm(bias_MO.unsqueeze(1), x_MNI, weight_MIO)
 
 
-def rms_norm(x_MND, weight_MD, eps: float) -> torch.Tensor:
-    """Rows divided by their root mean square, times each member's own weights."""
-    return functional.rms_norm(x_MND, x_MND.shape[-1:], eps=eps) * weight_MD.unsqueeze(1)
+def rms_norm(x_MND, weight_MD, eps: float, offset: float = 0.0) -> torch.Tensor:
+    """Rows divided by their root mean square, times each member's own weights plus `offset`."""
+    weight_M1D = (weight_MD + offset).unsqueeze(1)
+    return functional.rms_norm(x_MND, x_MND.shape[-1:], eps=eps) * weight_M1D
 
 
 def layer_norm(x_MND, weight_MD, bias_MD, eps: float) -> torch.Tensor:

@@ -252,11 +252,11 @@ class _RMSNorm(_Leaf):
         self.eps = module.eps if hasattr(module, "eps") else module.variance_epsilon
         zero = {"weight": torch.zeros_like(module.weight)}
         ones = torch.ones(1, len(module.weight), device=module.weight.device)
-        self.above_one = bool(functional_call(module, zero, (ones,)).any())
+        self.offset = 1.0 if functional_call(module, zero, (ones,)).any() else 0.0
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        weight = 1 + self.weight if self.above_one else self.weight
-        return self.stack.operations.rms_norm(self.per_member(x), weight, self.eps).view(x.shape)
+        norm = self.stack.operations.rms_norm
+        return norm(self.per_member(x), self.weight, self.eps, self.offset).view(x.shape)
 
 
 class _Any(_Leaf):

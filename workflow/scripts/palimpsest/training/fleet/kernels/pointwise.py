@@ -34,6 +34,7 @@ from palimpsest.training.fleet.kernels.tasks import (
     address_of,
     addresses,
     by_member,
+    check_indices,
     check_shapes,
     floats_at,
     integers_at,
@@ -55,7 +56,9 @@ GELU_SCALE, GELU_CUBE = math.sqrt(2 / math.pi), 0.044715
 
 @Kernel
 def _norm_forward(task, room, integers, numbers):
-    """y[M, N, D] = (x - mean) / deviation * w + b, where the mean is 0 unless rows are `centred`.
+    """y[M, N, D] = (x - mean) / deviation * (w + offset) + b.
+
+    The mean is 0 unless rows are `centred`.
 
     `stats` keeps the mean and the inverse deviation of every row. A task is a part of a member.
     """
@@ -63,6 +66,7 @@ def _norm_forward(task, room, integers, numbers):
     b, b_step, y, stats = integers_at(integers + 56, 4)
     member, first, count = part_of_task(task, parts, rows)
     w, b, eps = w + member * w_step, b + member * b_step, load_double(numbers)
+    offset = splat(load_double(numbers + 8))
     for row in range(member * rows + first, member * rows + first + count):
         here, there = x + 4 * width * row, y + 4 * width * row
         fetch(here + AHEAD * 4 * width, width)
@@ -75,10 +79,8 @@ def _norm_forward(task, room, integers, numbers):
         for j in range(0, width, LANES):
             at, rest = 4 * j, width - j
             normal = (load_first(here + at, rest) - splat(mean)) * splat(inverse)
-            if b != 0:
-                value = fma(normal, load_first(w + at, rest), load_first(b + at, rest))
-            else:
-                value = normal * load_first(w + at, rest)
+            weight = load_first(w + at, rest) + offset
+            value = fma(normal, weight, load_first(b + at, rest)) if b != 0 else normal * weight
             store_first(there + at, value, rest)
 
 
@@ -104,6 +106,7 @@ def _sum_of_squares(count, mean, x):
 def _norm_backward(task, room, integers, numbers):
     """dx[M, N, D], dw[M, D] and, unless `db` is 0, db[M, D]; a task is a member."""
     rows, width, centred, x, w, w_step, stats, g, dx, dw, db = integers_at(integers, 11)
+    offset = splat(load_double(numbers))
     w, dw, db = w + task * w_step, dw + 4 * width * task, db + 4 * width * task if db != 0 else 0
     for j in range(0, width, LANES):
         store_first(dw + 4 * j, splat(0.0), width - j)
@@ -114,11 +117,11 @@ def _norm_backward(task, room, integers, numbers):
         for one in (x, g, dx):
             fetch(one + place + AHEAD * 4 * width, width)
         stat = stats + 8 * row
-        _norm_row_back(width, centred, x + place, w, stat, g + place, dx + place, dw, db)
+        _norm_row_back(width, centred, x + place, w, offset, stat, g + place, dx + place, dw, db)
 
 
 @njit(forceinline=True)
-def _norm_row_back(width, centred, x, w, stats, g, dx, dw, db):
+def _norm_row_back(width, centred, x, w, offset, stats, g, dx, dw, db):
     """One row of dx; what it adds to dw and db."""
     mean, inverse = splat(load_scalar(stats)), splat(load_scalar(stats + 4))
     sums, sums_normal = splat(0.0), splat(0.0)
@@ -130,7 +133,7 @@ def _norm_row_back(width, centred, x, w, stats, g, dx, dw, db):
         store_first(dw + at, load_first(dw + at, rest) + grad_normal, rest)
         if db != 0:
             store_first(db + at, load_first(db + at, rest) + grad, rest)
-        weight = load_first(w + at, rest)
+        weight = load_first(w + at, rest) + offset
         sums = fma(grad, weight, sums)
         sums_normal = fma(grad_normal, weight, sums_normal)
     of_mean = total(sums) / np.float32(width) if centred != 0 else np.float32(0.0)
@@ -138,23 +141,23 @@ def _norm_row_back(width, centred, x, w, stats, g, dx, dw, db):
     for j in range(0, width, LANES):
         at, rest = 4 * j, width - j
         normal = (load_first(x + at, rest) - mean) * inverse
-        grad = load_first(g + at, rest) * load_first(w + at, rest) - splat(of_mean)
+        grad = load_first(g + at, rest) * (load_first(w + at, rest) + offset) - splat(of_mean)
         store_first(dx + at, (grad - normal * of_normal) * inverse, rest)
 
 
-def rms_norm(x_MND, weight_MD, eps: float) -> torch.Tensor:
-    return _Norm.apply(x_MND, weight_MD, None, eps)
+def rms_norm(x_MND, weight_MD, eps: float, offset: float = 0.0) -> torch.Tensor:
+    return _Norm.apply(x_MND, weight_MD, None, eps, offset)
 
 
 def layer_norm(x_MND, weight_MD, bias_MD, eps: float) -> torch.Tensor:
-    return _Norm.apply(x_MND, weight_MD, bias_MD, eps)
+    return _Norm.apply(x_MND, weight_MD, bias_MD, eps, 0.0)
 
 
 class _Norm(torch.autograd.Function):
     """Rows are centred if there is a bias."""
 
     @staticmethod
-    def forward(ctx, x, weight, bias, eps):
+    def forward(ctx, x, weight, bias, eps, offset):
         x, weight = x.contiguous(), by_member(weight)
         members, rows, width = x.shape
         check_shapes((weight.shape, (members, width)))
@@ -164,14 +167,14 @@ class _Norm(torch.autograd.Function):
             parts_per_member(members),
         )
         ctx.save_for_backward(x, weight, stats)
-        ctx.centred = bias is not None
+        ctx.centred, ctx.offset = bias is not None, offset
         if ctx.centred:
             bias = by_member(bias)
             check_shapes((bias.shape, weight.shape))
         start = member_step(bias) if ctx.centred else (0, 0)
         sizes = parts, rows, width, ctx.centred
         given = address_of(x), *member_step(weight), *start, *addresses(y, stats)
-        _norm_forward(members * parts, *sizes, *given, numbers=(eps,))
+        _norm_forward(members * parts, *sizes, *given, numbers=(eps, offset))
         return y
 
     @staticmethod
@@ -181,8 +184,8 @@ class _Norm(torch.autograd.Function):
         dx, dw = torch.empty_like(x), x.new_empty(members, width)
         db = torch.empty_like(dw) if ctx.centred else None
         places = address_of(x), *member_step(weight), *addresses(stats, g, dx, dw, db)
-        _norm_backward(members, rows, width, ctx.centred, *places)
-        return dx, dw, db, None
+        _norm_backward(members, rows, width, ctx.centred, *places, numbers=(ctx.offset,))
+        return dx, dw, db, None, None
 
 
 # Activations
@@ -413,6 +416,7 @@ class _Embedding(torch.autograd.Function):
         weight = by_member(weight)
         members, vocabulary, width = weight.shape
         check_shapes((ids.shape[:1], (members,)))
+        check_indices("id", ids, vocabulary)
         ctx.save_for_backward(ids)
         ctx.sizes, y = (vocabulary, width), weight.new_empty(*ids.shape, width)
         places = address_of(ids, torch.int64), *member_step(weight), address_of(y)
@@ -484,7 +488,7 @@ def _exponentials(count, x):
 def token_nll(logits_NV, targets_N, ignored: int = -100) -> torch.Tensor:
     """float[N]: nats of each target; 0 where it is ignored.
 
-    Raises `IndexError` for a target that is not a column of the logits.
+    Raises `IndexError` for a target that is not a column of the logits (not in a queue).
     """
     return _TokenNll.apply(logits_NV, targets_N, ignored)
 
@@ -494,10 +498,7 @@ class _TokenNll(torch.autograd.Function):
     def forward(ctx, logits, targets, ignored):
         logits, targets = logits.contiguous(), targets.contiguous()
         check_shapes((targets.shape, logits.shape[:1]))
-        outside = ((targets < 0) | (targets >= logits.shape[1])) & (targets != ignored)
-        if outside.any():
-            found = targets[outside][0].item()
-            raise IndexError(f"target {found}; the logits have {logits.shape[1]} columns")
+        check_indices("target", targets, logits.shape[1], ignored)
         ctx.save_for_backward(logits, targets)
         ctx.sizes, nll = (logits.shape[1], ignored), logits.new_empty(len(logits))
         places = address_of(logits), address_of(targets, torch.int64), address_of(nll)

@@ -8,7 +8,7 @@ caches.
 import contextlib
 import mmap
 from array import array
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from palimpsest.training.fleet.kernels.tasks import (
     integers_at,
     kept_while_equal,
 )
+from palimpsest.training.fleet.memory import is_even
 
 aten = torch.ops.aten
 ALLOCATIONS = {
@@ -42,27 +43,26 @@ OPERATIONS = {
     aten.tanh.default: "tanh",
     aten.tanh_backward.default: "tanh_backward",
 }
-# With fewer members for each thread, threads that have one member less would wait too long.
-ENOUGH = 4
 HUGE_PAGE = 2**21  # bytes
 
 
 @contextlib.contextmanager
-def member_by_member(members: int) -> Iterator["Queue"]:
+def member_by_member(members: int, *changing: torch.Tensor) -> Iterator["Queue"]:
     """Kernels that are called in this context are done by its end, for one member after another.
 
     The first axis of their tensors is the members, or members times strings. Tensors that are made
-    in this context have no values after it; kernels may change older tensors in place. A few
+    in this context have no values after it. Kernels may change older tensors in place, and PyTorch
+    must not use these before the end. A few
     members that cannot be shared out evenly are trained together, kernel by kernel. The results are
-    the same to the bit.
+    the same to the bit. Afterwards the queue may have a `program`, which repeats all work with
+    other values in the tensors `changing`.
     """
-    threads = get_num_threads()
-    queue = Queue(members, waits=members % threads == 0 or members >= ENOUGH * threads)
+    queue = Queue(members, is_even(members, get_num_threads()), changing)
     Kernel.queue = queue
     try:
         with queue:
             yield queue
-            queue.work_off()
+            queue.work_off(last=True)
     finally:
         Kernel.queue = None
 
@@ -76,6 +76,30 @@ class Call(NamedTuple):
     numbers: array
 
 
+class Program:
+    """Calls for every member, which can be repeated."""
+
+    def __init__(self, members: int, calls: list[Call], steps: list[array], room: int, size: int):
+        self.members, self.threads = members, get_num_threads()
+        self.table = array("q")
+        for call, step in zip(calls, steps, strict=True):
+            self.table.extend((call.function, call.tasks, len(call.integers)))
+            self.table.extend(x.buffer_info()[0] for x in (call.integers, step, call.numbers))
+        most = max(len(call.integers) for call in calls)
+        self.room = torch.empty(self.threads * room, dtype=torch.float32)
+        self.given = torch.empty(self.threads * most, dtype=torch.int64)
+        self.sizes = 4 * room, 8 * most, size
+        # The table has addresses only.
+        self.kept = calls, steps, list(_pieces)
+
+    def run(self) -> None:
+        if get_num_threads() != self.threads:
+            raise ValueError(f"a program for {self.threads} threads runs in {get_num_threads()}")
+        place, count = self.table.buffer_info()
+        rooms = self.room.data_ptr(), self.given.data_ptr()
+        _work_off(self.members, place, count // 6, *rooms, *self.sizes)
+
+
 class Queue(TorchDispatchMode):
     """Kernels that wait; PyTorch's own operations never see a number that is still to be computed.
 
@@ -84,9 +108,12 @@ class Queue(TorchDispatchMode):
     fill, all kernels that wait are done; then the queue is no longer `whole`.
     """
 
-    def __init__(self, members: int, waits: bool):
+    def __init__(self, members: int, waits: bool, changing: Sequence[torch.Tensor] = ()):
         super().__init__()
         self.members, self.waits, self.whole = members, waits, True
+        self.program: Program | None = None
+        self.changing = set(map(_memory, changing))
+        self.repeatable = True
         self.calls: list[Call] = []
         self.room = 0
         # Kernels are given addresses. The tensors are kept here until the kernels are done.
@@ -112,22 +139,19 @@ class Queue(TorchDispatchMode):
         self.calls.append(Call(function, tasks // self.members, integers, numbers))
         self.room = max(self.room, room)
 
-    def work_off(self) -> None:
+    def work_off(self, last: bool = False) -> None:
         """Do all kernels that wait."""
         if not self.calls:
             return
         # Operations of PyTorch read what is computed before the end, so it needs its own memory.
         steps, size = self._share_memory() if self.whole else (self._no_steps(), 0)
-        table = array("q")
-        for call, step in zip(self.calls, steps, strict=True):
-            table.extend((call.function, call.tasks, len(call.integers)))
-            table.extend(x.buffer_info()[0] for x in (call.integers, step, call.numbers))
-        threads, most = get_num_threads(), max(len(call.integers) for call in self.calls)
-        room = torch.empty(threads * self.room, dtype=torch.float32)
-        given = torch.empty(threads * most, dtype=torch.int64)
-        places = room.data_ptr(), 4 * self.room, given.data_ptr(), 8 * most
-        _work_off(self.members, table.buffer_info()[0], len(self.calls), *places, size)
+        program = Program(self.members, self.calls, steps, self.room, size)
+        program.run()
         self.calls = []
+        if last and self.whole and self.repeatable:
+            self.program = program
+            # What is made here has no memory of its own when the program is repeated.
+            program.kept += ([x for x in self.kept if _memory(x) not in self.made],)
 
     def _no_steps(self) -> list[array]:
         return [array("q", bytes(8 * len(call.integers))) for call in self.calls]
@@ -165,22 +189,20 @@ class Queue(TorchDispatchMode):
             return func(*args, **kwargs)
         if func in ALLOCATIONS:
             return self._noted(func(*args, **kwargs))
-        if any(map(self._is_made_here, args)):
+        given = *args, *kwargs.values()
+        if _touches(given, self.made):
             out = None if kwargs else self._by_kernel(func, args)
             if out is not None:
                 return out
             self.whole = False
             self.work_off()
+        # What PyTorch computes is not computed again when a program is repeated.
+        self.repeatable &= not _touches(given, self.changing)
         return func(*args, **kwargs)
 
     def _noted(self, x: torch.Tensor) -> torch.Tensor:
         self.made[_memory(x)] = x
         return x
-
-    def _is_made_here(self, x) -> bool:
-        if isinstance(x, torch.Tensor):
-            return _memory(x) in self.made
-        return isinstance(x, list | tuple) and any(map(self._is_made_here, x))
 
     def _by_kernel(self, func, args) -> torch.Tensor | None:
         """Do a simple operation by a kernel; None if there is no kernel for it."""
@@ -189,13 +211,13 @@ class Queue(TorchDispatchMode):
             return self._joined(x) if y in (-1, x[0].dim() - 1) else None
         kind = OPERATIONS.get(func)
         if kind in ("scale", "divide"):
-            if isinstance(y, torch.Tensor) and (y.dim() or self._is_made_here(y)):
+            if isinstance(y, torch.Tensor) and (y.dim() or _touches(y, self.made)):
                 return None
             return self._simple(kind, x, number=float(y))
         if kind is None or (y is not None and (x.shape != getattr(y, "shape", None))):
             return None
         if func is aten.add_.Tensor:
-            return self._simple(kind, x, y, out=x) if self._is_made_here(x) else None
+            return self._simple(kind, x, y, out=x) if _touches(x, self.made) else None
         return self._simple(kind, x, y)
 
     def _simple(self, kind: str, x, y=None, number: float = 0.0, out=None) -> torch.Tensor | None:
@@ -221,13 +243,20 @@ def _is_plain(x: torch.Tensor) -> bool:
     return x.dtype == torch.float32 and x.stride(-1) == 1
 
 
+def _touches(x, memories: Container[int]) -> bool:
+    """Whether an argument of an operation is, or holds, a tensor in one of some memories."""
+    if isinstance(x, torch.Tensor):
+        return _memory(x) in memories
+    return isinstance(x, list | tuple) and any(_touches(item, memories) for item in x)
+
+
 def _memory(x: torch.Tensor) -> int:
     return x.untyped_storage().data_ptr()
 
 
 @njit(parallel=True, nogil=True, cache=True, error_model="numpy")
 @kept_while_equal
-def _work_off(members, calls, count, room, room_step, given, given_step, memory_step):
+def _work_off(members, calls, count, room, given, room_step, given_step, memory_step):
     """Do all calls for a member, each with all its tasks, and then those for the next member."""
     for member in prange(members):
         thread = np.int64(get_thread_id())
@@ -276,7 +305,8 @@ _pieces: list[mmap.mmap] = []
 def _shared_memory(size: int) -> int:
     """The address of memory that lasts as long as the process, in large pages if there are any."""
     if not _pieces or len(_pieces[0]) < size + HUGE_PAGE:
-        _pieces[:] = [mmap.mmap(-1, size + HUGE_PAGE)]
+        # Programs keep older, smaller pieces: with some room to grow, there are few.
+        _pieces[:] = [mmap.mmap(-1, size + size // 2 + HUGE_PAGE)]
         if hasattr(mmap, "MADV_HUGEPAGE"):
             with contextlib.suppress(OSError):  # a kernel may be built without them
                 _pieces[0].madvise(mmap.MADV_HUGEPAGE)

@@ -176,6 +176,18 @@ def check_shapes(*pairs) -> None:
             raise ValueError(f"a kernel was given the shape {tuple(shape)}, not {tuple(wanted)}")
 
 
+def check_indices(what: str, indices: torch.Tensor, count: int, ignored: int = 0) -> None:
+    """Raise `IndexError` for an index that is not below `count`: kernels would read beyond the end.
+
+    In a queue, the values of indices may change later; who opens a queue checks all of them before.
+    """
+    if Kernel.queue is not None:
+        return
+    outside = ((indices < 0) | (indices >= count)) & (indices != ignored)
+    if outside.any():
+        raise IndexError(f"{what} {indices[outside][0].item()} is not below {count}")
+
+
 def parts_per_member(members: int) -> int:
     """The number of parts of a member's work with which every thread has its share."""
     if Kernel.queue is not None and Kernel.queue.waits:
