@@ -124,7 +124,7 @@ def test_another_problem_has_a_hollow_and_a_filled_marker_for_every_method():
     table = study.transfer(["m"], 4, [0, 1, 2])
     figure = draw("unlearning_transfer", table)
     (axes,) = figure.axes
-    means = table.groupby(["method", "tuning"])["score"].mean()
+    means = table.groupby(["method", "tuning"])["final_score"].mean()
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert sorted(names) == sorted(made.NAMES[:4])
     large = [line for line in axes.get_lines() if line.get_markersize() == pytest.approx(4.2)]

@@ -141,12 +141,12 @@ def scores(full, cheap, utility, noise, gain=0.1, seeds=SEEDS):
 
 
 def transfer(light, gain, noise, seeds=SEEDS):
-    """`light` are the scores with light tuning, which is better than none by `gain`."""
+    """`light` are the final scores with light tuning, which is better than none by `gain`."""
 
     def make(chance):
         frame = crossed(light, tuning=["direct", "light"])
         frame["value"] -= gain * (frame["tuning"] == "direct")
-        return frame.assign(score=noisy(frame, noise, chance))
+        return frame.assign(final_score=noisy(frame, noise, chance))
 
     return of_problems(make, seeds)
 

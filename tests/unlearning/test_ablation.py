@@ -114,7 +114,7 @@ OWN = [claim for claim in CLAIMS if "unlearning_ablation" in claim.statistic.rea
 )
 def test_every_method_has_a_row(whole, repair, verdict):
     """Its note names the method."""
-    planted = worlds.ablation(whole, repair, 0.03, ("scrub", "kookmin"))
+    planted = worlds.ablation(whole, repair, 0.03, methods=("scrub", "kookmin"))
     found = judge_all(OWN, {"unlearning_ablation": planted})
     assert len(found) == 2 * len(OWN)
     assert set(found["verdict"]) == {verdict}
@@ -122,7 +122,7 @@ def test_every_method_has_a_row(whole, repair, verdict):
 
 
 def test_one_method_that_only_repairs_changes_no_other_row():
-    both = worlds.ablation(0.7, 0.2, 0.03, ("scrub", "kookmin"))
+    both = worlds.ablation(0.7, 0.2, 0.03, methods=("scrub", "kookmin"))
     equal = (both["method"] == "kookmin") & (both["part"] == "whole")
     repair = both[(both["method"] == "kookmin") & (both["part"] == "repair")]
     both.loc[equal, ["forgetting_quality", "share"]] = repair[

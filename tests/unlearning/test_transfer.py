@@ -10,7 +10,7 @@ import pytest
 from helpers.experiments import DEFAULT, experiment, message
 from palimpsest.unlearning.methods import read_methods
 from palimpsest.unlearning.tuning import transfer as transfers
-from palimpsest.unlearning.tuning.choice import SearchProblem
+from palimpsest.unlearning.tuning.choice import KEPT, SearchProblem
 from palimpsest.unlearning.tuning.jobs import light_points, transfer_of
 
 ROOT = Path(__file__).parents[2]
@@ -70,11 +70,16 @@ def test_every_problem_tries_all_points_of_all_methods():
     assert transfer_of(experiment(DEFAULT).settings) is None
 
 
+def test_a_language_of_the_search_is_no_other_problem():
+    given = {"languages": ["L3"], "transfer": {**OTHER, "languages": ["L3-short"]}}
+    said = "L3-short is in unlearning/search/languages, too"
+    assert said in message(lambda: experiment(DEFAULT, command_line={"unlearning": given}))
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"languages": ["L6"]}, "L6 is in unlearning/search/languages, too"),
-        ({"languages": ["L3"]}, "L3 is in unlearning/languages, too"),
+        ({"languages": ["L3-short"]}, "L3-short is in unlearning/languages, too"),
         ({"seeds": [5, 100]}, "seed 100 is in tuning_seeds, too"),
     ],
 )
@@ -107,12 +112,12 @@ def of_losses(monkeypatch):
 
     def made(rows):
         keys = {("t", "L", 8, seed) for seed in rows["seed"]}
-        problems = {key: SearchProblem(IDS, np.array([3.0, 3.0]), 10) for key in keys}
-        losses = {key: pd.DataFrame(3 + SPREAD, columns=IDS) for key in keys}
-        monkeypatch.setattr(transfers, "problems_of", lambda *given: (problems, losses))
+        kept = dict.fromkeys(KEPT, np.exp(-1.0))
+        problem = SearchProblem(IDS, 3 + SPREAD, np.full(2, 5), kept, 10)
+        monkeypatch.setattr(transfers, "problems_of", lambda *given: dict.fromkeys(keys, problem))
         return transfers.transfer(
-            rows, [], [], settings=SETTINGS, tuning_seeds=[100], cutoff=0.2, epochs=1,
-            batch_size=8, delta=1e-5, thresholds="exact", bin_width=0.5,
+            rows, [], [], settings=SETTINGS, tuning_seeds=[100], confidence="geometric_mean",
+            thresholds="exact", delta=1e-5, bin_width=0.5, cutoff=0.2, epochs=1, batch_size=8,
         )  # fmt: skip
 
     return made
@@ -136,7 +141,7 @@ def test_the_tuning_seeds_choose_and_the_others_judge(of_losses, chosen):
     assert table.loc["light", "point"] == chosen
     assert json.loads(table.loc["light", "settings"]) == SETTINGS["m"][chosen]
     assert table.loc["direct", "point"] == "direct"
-    assert table.loc["light", "distance_left"] == pytest.approx(0.75)
+    assert table.loc["light", "distance_left"] == pytest.approx((1.8 + 1.9) / (2.3 + 2.4))
 
 
 def test_a_score_loses_what_is_lost_on_other_strings(of_losses):
@@ -146,7 +151,7 @@ def test_a_score_loses_what_is_lost_on_other_strings(of_losses):
     rows.loc[chosen, "retain_loss"] = 1 + np.log(2)
     row = of_losses(rows).set_index("tuning").loc["direct"]
     assert row["forgetting_quality"] == 1.0
-    assert row["score"] == pytest.approx(0.5)
+    assert row["final_score"] == pytest.approx(0.5)
     assert row["n_models"] == 4
 
 
@@ -155,4 +160,4 @@ def test_losses_that_are_not_finite_have_no_quality(of_losses):
     ruined = (rows["point"] == "direct") & (rows["seed"] == 200)
     rows.loc[ruined, ["loss", "retain_loss", "unseen_loss"]] = np.inf
     row = of_losses(rows).set_index("tuning").loc["direct"]
-    assert (row["forgetting_quality"], row["score"]) == (0.0, 0.0)
+    assert (row["forgetting_quality"], row["final_score"]) == (0.0, 0.0)

@@ -284,7 +284,7 @@ if transfer_jobs:
             runtime=30,
         params:
             **made_by("palimpsest.unlearning.tuning.transfer:transfer"),
-            **unlearning_values("cutoff", "delta", "thresholds", "bin_width"),
+            **unlearning_values("confidence", "cutoff", "delta", "thresholds", "bin_width"),
             **retraining_values(),
             settings=transfer_jobs.settings(),
             tuning_seeds=transfer_jobs.block["tuning_seeds"],

@@ -407,8 +407,8 @@ TRANSFER = Kind(
     "results/unlearning/{recipe}/{model}/{language}/transfer-n{size}.parquet",
     columns(
         """
-        model language size seed method tuning point settings forgetting_quality score distance_left
-        gap_closed retain_ratio unseen_ratio n_models
+        model language size seed method tuning point settings forgetting_quality final_score
+        distance_left gap_closed retain_ratio unseen_ratio n_models
         """,
         settings="str: the factors of its rates, by the role of the phase, as JSON",
         distance_left="float: distance of the forget strings' losses from those of retrained "

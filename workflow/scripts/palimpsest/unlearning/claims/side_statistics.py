@@ -185,13 +185,13 @@ def competition_scores_more(
 # Another problem (Q5)
 
 OF_OTHER_PROBLEM = (
-    "on another problem with light tuning, the score of a method of the competition minus that of "
-    "the best method of the literature, of the method with the {} difference"
+    "on another problem with light tuning, the final score of a method of the competition minus "
+    "that of the best method of the literature, of the method with the {} difference"
 )
 
 
 def score_by_tuning(transfer: pd.DataFrame, tuning: str) -> pd.Series:
-    return transfer[transfer["tuning"] == tuning].set_index("method")["score"]
+    return transfer[transfer["tuning"] == tuning].set_index("method")["final_score"]
 
 
 @statistic(
@@ -210,7 +210,7 @@ def all_transfer(transfer: pd.DataFrame, sources: Mapping[str, str]) -> pd.Serie
 
 @statistic(
     "unlearning_transfer",
-    "score on another problem with light tuning minus that without, mean over the methods",
+    "final score on another problem with light tuning minus that without, mean over the methods",
 )
 @per_problem
 def light_tuning_helps(transfer: pd.DataFrame) -> float:

@@ -37,7 +37,7 @@ def unlearning_transfer(transfer: pd.DataFrame) -> plt.Figure:
     Source: Are we making progress in unlearning?, section 6, Q5, figure 7.
     """
     rows = {
-        model: method_rows.best_first(of_model.groupby("method")["score"].max())
+        model: method_rows.best_first(of_model.groupby("method")["final_score"].max())
         for model, of_model in transfer.groupby("model", sort=False)
     }
     heights = {model: 0.6 + 0.2 * len(names) for model, names in rows.items()}
@@ -57,7 +57,7 @@ def unlearning_transfer(transfer: pd.DataFrame) -> plt.Figure:
 
 
 def draw_scores(axes: plt.Axes, transfer: pd.DataFrame, rows: list[str]) -> None:
-    means = intervals_over_seeds(transfer, ["method", "tuning"], "score")
+    means = intervals_over_seeds(transfer, ["method", "tuning"], "final_score")
     for row in means.reset_index().itertuples():
         y = rows.index(row.method) + OFFSETS[row.tuning]
         look = {
@@ -70,10 +70,10 @@ def draw_scores(axes: plt.Axes, transfer: pd.DataFrame, rows: list[str]) -> None
         reach = method_rows.reach(row)
         axes.errorbar(row.mean, y, xerr=reach, linestyle="none", elinewidth=0.8, **look)
         is_of_row = (transfer["method"] == row.method) & (transfer["tuning"] == row.tuning)
-        values = transfer.loc[is_of_row, "score"]
+        values = transfer.loc[is_of_row, "final_score"]
         if len(values) > 1:
             by_seed.draw_seeds(axes, values, y, look)
     method_rows.name_rows(axes, rows)
     axes.tick_params(axis="y", length=0)
-    highest = np.nanmax([transfer["score"].max(), means["upper"].max()])
-    method_rows.unit_axis(axes, "score (0 to 1)", highest)
+    highest = np.nanmax([transfer["final_score"].max(), means["upper"].max()])
+    method_rows.unit_axis(axes, "final score", highest)

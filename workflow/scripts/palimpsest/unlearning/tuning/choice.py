@@ -82,7 +82,7 @@ def choose(
     settings, phases : the values that every point sets, and its phases, by method
     others : see `Rules` and `search_problem`
     """
-    problems, _ = problems_of(datasets, retrained, epochs, batch_size)
+    problems = problems_of(datasets, retrained, epochs, batch_size)
     by_method = {name: searched[searched["method"] == name] for name in settings}
     rules = Rules(confidence, thresholds, delta, bin_width, cutoff)
     table = tuning(by_method, problems, settings, rules)
@@ -94,22 +94,19 @@ def choose(
 
 def problems_of(
     datasets: Sequence[pd.DataFrame], retrained: Sequence[str], epochs: int, batch_size: int
-) -> tuple[dict[tuple, SearchProblem], dict[tuple, pd.DataFrame]]:
-    """What the criterion needs of every problem, and the losses of its retrained models.
+) -> dict[tuple, SearchProblem]:
+    """What the criterion needs of every problem, by the values of `PROBLEM_KEYS`.
 
-    Both are by the values of `PROBLEM_KEYS`. The losses are float[models, forget strings], nats per
-    token; the columns are the strings. `retrained` has equally many traces of each dataset.
+    `retrained` has equally many traces of each dataset.
     """
-    problems, losses = {}, {}
+    problems = {}
     n_files = len(retrained) // len(datasets)
     for number, strings in enumerate(datasets):
         files = retrained[number * n_files : (number + 1) * n_files]
         predicted = read_trained(files, RETAIN, strings["string_id"].to_numpy(dtype=object))
         key = tuple(predicted.problem[name] for name in PROBLEM_KEYS)
         problems[key] = search_problem(strings, predicted, epochs, batch_size)
-        forget = (strings["split"] == "forget").to_numpy()
-        losses[key] = pd.DataFrame(predicted.loss[:, forget], columns=problems[key].string_ids)
-    return problems, losses
+    return problems
 
 
 def tuning(

@@ -8,18 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.making import makes, reads
-from palimpsest.unlearning.attacks.confidence import logit_scaled_confidence
-from palimpsest.unlearning.attacks.quality import forgetting_quality
-from palimpsest.unlearning.attacks.thresholds import epsilon
 from palimpsest.unlearning.evaluate.samples import PROBLEM_KEYS
 from palimpsest.unlearning.kinds import SEARCHED, TRANSFER
 from palimpsest.unlearning.run.setups import NONE
-from palimpsest.unlearning.tuning.choice import of_point, problems_of, tuning
+from palimpsest.unlearning.tuning.choice import Rules, of_point, problems_of, tuning
 from palimpsest.unlearning.tuning.jobs import DIRECT, LIGHT
 
 
@@ -32,12 +28,13 @@ def transfer(
     *,
     settings: Mapping[str, Mapping[str, dict]],
     tuning_seeds: Sequence[int],
+    confidence: str,
+    thresholds: str,
+    delta: float,
+    bin_width: float,
     cutoff: float,
     epochs: int,
     batch_size: int,
-    delta: float,
-    thresholds: str,
-    bin_width: float,
 ) -> pd.DataFrame:
     """The table `unlearning_transfer`.
 
@@ -50,22 +47,21 @@ def transfer(
     datasets : one for each problem
     retrained : traces of the retrained models, equally many files for each problem
     settings : the factors that every point sets, by method
-    others : see `tuning`, `search_problem` and `epsilon`
+    others : see `Rules` and `search_problem`
     """
-    problems, losses = problems_of(datasets, retrained, epochs, batch_size)
+    problems = problems_of(datasets, retrained, epochs, batch_size)
+    rules = Rules(confidence, thresholds, delta, bin_width, cutoff)
     is_tuning = searched["seed"].isin(tuning_seeds)
     to_tune, to_judge = searched[is_tuning], searched[~is_tuning]
     by_method = {name: to_tune[to_tune["method"] == name] for name in settings}
-    tried = tuning(by_method, problems, settings, cutoff)
+    tried = tuning(by_method, problems, settings, rules)
     chosen = tried[tried["chosen"]].set_index("method")["point"]
     rows = []
     for (method, *key), found in to_judge.groupby(["method", *PROBLEM_KEYS], sort=False):
-        key = tuple(key)
         originals = found[found["point"] == NONE]
         for way, point in ((DIRECT, DIRECT), (LIGHT, chosen[method])):
             after = found[found["point"] == point]
-            quality = quality_of(after, losses[key], delta, thresholds, bin_width)
-            of_losses = of_point(after, originals, problems, cutoff)
+            of_key = of_point(after, originals, problems, rules)
             rows.append(
                 {
                     **dict(zip(PROBLEM_KEYS, key, strict=True)),
@@ -73,47 +69,8 @@ def transfer(
                     "tuning": way,
                     "point": point,
                     "settings": json.dumps(settings[method][point]),
-                    "forgetting_quality": quality,
-                    "score": quality * kept(after, originals),
-                    **{name: of_losses[name] for name in TRANSFER.names if name in of_losses},
+                    **{name: of_key[name] for name in TRANSFER.names if name in of_key},
                     "n_models": after["origin"].nunique(),
                 }
             )
     return pd.DataFrame(rows, columns=TRANSFER.names)
-
-
-def quality_of(
-    after: pd.DataFrame,
-    retrained: pd.DataFrame,
-    delta: float,
-    thresholds: str,
-    bin_width: float,
-) -> float:
-    """Forgetting quality of a point's models; 0 if a loss is not finite.
-
-    `retrained` holds losses float[models, forget strings], nats per token, by string.
-    """
-    losses = after.pivot(index="origin", columns="string_id", values="loss")
-    if not np.isfinite(losses.to_numpy()).all():
-        return 0.0
-    samples = [
-        logit_scaled_confidence(own.to_numpy(), np.ones(own.shape[1]), "geometric_mean")
-        for own in (losses, retrained[losses.columns])
-    ]
-    return forgetting_quality(epsilon(*samples, delta, thresholds), len(losses), bin_width)
-
-
-def kept(after: pd.DataFrame, originals: pd.DataFrame) -> float:
-    """What is kept of the probability of tokens on retained strings, times that on unseen ones.
-
-    The losses are those of models, so that a model counts once, whatever the number of strings.
-    """
-    ratios = [
-        np.exp(-_of_models(after, name)).mean() / np.exp(-_of_models(originals, name)).mean()
-        for name in ("retain_loss", "unseen_loss")
-    ]
-    return float(np.prod(ratios))
-
-
-def _of_models(rows: pd.DataFrame, name: str) -> np.ndarray:
-    return rows.drop_duplicates("origin")[name].to_numpy()
