@@ -32,7 +32,7 @@ run: $(INSTALLED) ## Run the default experiment on all cores and write results/r
 	@echo "== Done: open results/report.html"
 
 full: $(INSTALLED) ## Run everything with ten seeds, also what the default experiment cannot decide
-	@echo "== Running everything (CORES=$(CORES)); about an hour and a half on two cores"
+	@echo "== Running everything (CORES=$(CORES)); about half an hour on two cores, by the plan"
 	$(PROGRESS); $(BIN)/snakemake --cores $(CORES) --quiet rules reason --configfile config/full.yaml "$$@"
 	@echo "== Done: open results/report.html"
 
