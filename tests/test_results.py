@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from palimpsest.errors import UserError
-from palimpsest.results import power_table, too_weak
+from palimpsest.results import n_left_out, power_table, too_weak
 from palimpsest.sections import SECTIONS
 
 ROOT_TABLE = "config/power.tsv"
@@ -51,3 +51,11 @@ def test_another_table_is_refused_by_name(tmp_path, text):
 def test_the_default_s_table_names_claims_that_there_are():
     known = {claim.claim for section in SECTIONS for claim in section.load("claims")}
     assert set(pd.read_csv(ROOT_TABLE, sep="\t")["claim"]) <= known
+
+
+def test_the_tests_of_one_claim_on_several_methods_stay_together(tmp_path):
+    rows = ROWS.assign(claim=["One.", "One.", "Three."], power=[0.1, 0.9, 1.0])
+    power_table(rows, tmp_path / "power.tsv")
+    assert too_weak(tmp_path / "power.tsv", 0.8).empty
+    assert n_left_out(tmp_path / "power.tsv", 0.8) == 0
+    assert n_left_out(tmp_path / "power.tsv", 0.95) == 2
