@@ -507,8 +507,11 @@ def test_tests_of_little_power_are_left_out_before_the_others_are_corrected():
     claims = [claim(lambda table: of(table["x"]))]
     given = {"one": pd.concat([table(x=[1.0, 1.1, 2.0]).assign(language=name) for name in "AB"])}
     whole = judge_all(claims, given)
-    some = judge_all(claims, given, without=whole[whole["language"] == "A"])
+    weak = whole[whole["language"] == "A"]
+    some = judge_all(claims, given, without=weak)
     assert list(some["language"]) == ["B"]
+    # The power of other numbers of seeds or models says nothing of these.
+    assert len(judge_all(claims, given, without=weak.assign(n_seeds=9))) == 2
     assert list(whole["p_holm"]) == [2 * some["p_value"].item()] * 2
 
 
@@ -530,3 +533,10 @@ def test_power_is_that_of_another_study_of_this_size(values, least, most):
 def test_power_of_an_interval_over_something_else_is_that_of_a_normal_estimate(lower, power):
     estimate = Estimate((1.0,), 1.0, lower, 2 - lower, "strings", p_value=0.01)
     assert judge(estimate, claim(region=above(0)))["power"] == pytest.approx(power, abs=0.01)
+
+
+def test_orders_of_which_too_few_are_counted_leave_the_sign_test():
+    """Five seeds that are all alike decide, whatever the test of their orders says."""
+    estimate = of([1.0] * 5)._replace(p_of_chance=0.07)
+    row = judge(estimate, claim(region=above(0), limits=DIFFERENCE))
+    assert (row["verdict"], row["p_value"]) == ("agrees", 2 / 2**5)

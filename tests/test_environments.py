@@ -228,6 +228,7 @@ def test_what_takes_seconds_shares_a_submission():
         "remove_stale_state",
         "set_leftovers_apart",
         "rename_results",
+        "power_table",
     }
     assert profile["groups"].keys() == scripts - of_a_user
 

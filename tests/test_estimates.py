@@ -43,24 +43,14 @@ def test_families_are_averaged_as_models_are():
     assert over_seeds(by_family).families == over_seeds(UNITS).models
 
 
-@pytest.mark.parametrize("values", [UNITS, UNITS.unstack("model")], ids=["units", "models"])
-def test_a_model_without_a_value_in_some_seed_is_left_out_of_all_seeds(values):
-    found = over_seeds(values, units="cases", remarks=["more"])
-    assert found.values == (1, 2, 5)
-    assert found[1:4] == student([1, 2, 5])
-    assert found.models == {"m": 8 / 3}
-    assert found.remarks == ("undefined in 1 of 6 cases, whose models are left out", "more")
-
-
 @pytest.mark.parametrize(
     "values",
-    [pd.Series([1.0, 2.0, np.nan]), UNITS.mask(UNITS == 1), UNITS.mask(UNITS == 1).unstack()],
+    [pd.Series([1.0, 2.0, np.nan]), UNITS, UNITS.unstack("model")],
     ids=["seeds", "units", "models"],
 )
-def test_undefined_values_in_every_model_leave_no_interval(values):
-    found = over_seeds(values)
-    n_undefined = int(np.isnan(values.to_numpy()).sum())
-    assert found.remarks == (f"undefined in {n_undefined} of {values.size} values",)
+def test_an_undefined_value_takes_away_the_interval(values):
+    found = over_seeds(values, units="cases", remarks=["more"])
+    assert found.remarks == (f"undefined in 1 of {values.size} cases", "more")
     assert np.isfinite(found.mean)
     assert np.isnan([found.lower, found.upper]).all()
 
@@ -72,7 +62,7 @@ def test_nothing_but_undefined_values_is_no_estimate():
 
 def test_an_interval_that_is_taken_away_says_why_first():
     found = over_seeds(UNITS).without_interval("too few")
-    assert found.remarks == ("too few", "undefined in 1 of 6 values, whose models are left out")
+    assert found.remarks == ("too few", "undefined in 1 of 6 values")
     assert np.isnan([found.lower, found.upper]).all()
 
 

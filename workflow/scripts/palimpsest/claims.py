@@ -3,8 +3,9 @@
 All claims are judged in the same way. A claim has a statistic with an interval, and a region in
 which the claim holds. The verdict is "agrees" if the whole interval lies inside the region,
 "disagrees" if the whole interval lies outside, and otherwise "cannot tell". It speaks of the median
-seed, because few seeds say little about the mean of skewed values. So with five seeds or more, the
-sign test must give the same verdict: it holds whatever the distribution of the values is. If all
+seed, because few seeds say little about the mean of skewed values. So if the interval is over five
+seeds or more, the sign test must give the same verdict: it holds whatever the distribution of the
+values is. If all
 seeds give the same value, Student's interval has no width and shows a floor, a ceiling or a tie.
 Then the sign test alone decides, or the exact test of the orders of strings, which random strings
 would hardly have in all seeds. `tests/benchmarks/bench_verdicts.py` measures how often a verdict is
@@ -253,6 +254,7 @@ class Claim:
 
 
 ROW_KEYS = ["question", "claim", "statistic", "language"]  # of the table `claims`
+OF_SIZE = [*ROW_KEYS, "n_models", "n_seeds"]  # and of how much a row is found from
 NOT_TESTED = [("", 0, Estimate())]
 
 
@@ -272,14 +274,14 @@ def judge_all(
         A claim whose table is absent or empty has one row, without a language: cannot tell.
     families : the family of every model; if None, families of models are not counted
     facts : arguments that depend on the configuration, for the statistics that have them
-    without : tests that are left out, by `ROW_KEYS`
+    without : tests that are left out, by `ROW_KEYS`, `n_models` and `n_seeds`
 
     Raises
     ------
     ValueError
         If a statistic lies outside the limits that it declares.
     """
-    left_out = set() if without is None else set(map(tuple, without[ROW_KEYS].to_numpy()))
+    left_out = set() if without is None else set(map(tuple, without[OF_SIZE].to_numpy()))
     rows = [
         {
             "question": claim.question,
@@ -295,8 +297,8 @@ def judge_all(
         }
         for claim in claims
         for language, n_models, estimate in claim.tests(given, facts) or NOT_TESTED
-        if (claim.question, claim.claim, claim.statistic.words, language) not in left_out
     ]
+    rows = [row for row in rows if tuple(row[key] for key in OF_SIZE) not in left_out]
     rows = [{**row, "verdict_models": verdict_over_models(row)} for row in rows]
     corrected = holm([row["p_value"] for row in rows])
     rows = [{**row, "p_holm": p_value} for row, p_value in zip(rows, corrected, strict=True)]
@@ -383,7 +385,8 @@ def test_of(estimate: Estimate, interval: Interval, claim: Claim) -> Test:
     if interval.lower < interval.upper:
         return Test(STUDENT, student_p_value(estimate.values, bound), bound)
     bound = np.round(bound, DECIMALS)
-    if not np.isnan(estimate.p_of_chance) and (bound <= 0 < mean or mean < 0 <= bound):
+    is_beyond = bound <= 0 < mean or mean < 0 <= bound
+    if is_beyond and estimate.p_of_chance <= DECISIVE[ORDERS]:
         return Test(ORDERS, estimate.p_of_chance)
     return Test(SIGNS, 2 / 2**n if n >= FEWEST_SIGNS else np.nan)
 

@@ -1,8 +1,7 @@
 """From values per seed to an estimate with an interval, for all sections.
 
 Every seed has strings and models of its own, so intervals are over the seeds. The models of a seed
-share its strings; they are averaged first. Where a statistic is undefined, its value often decides
-so, and the defined values are no fair sample: see `over_seeds` for what follows.
+share its strings; they are averaged first.
 """
 
 from __future__ import annotations
@@ -77,15 +76,14 @@ def over_seeds(
 ) -> Estimate:
     """The mean over the seeds, with Student's interval.
 
-    Undefined values are never left out seed by seed. A model in which the statistic is undefined in
-    any seed is left out of all seeds. If no model is left, or if the values are not of models,
-    there is no interval. A remark counts the undefined values.
+    Where a statistic is undefined, its value often decides so, and the defined values are no fair
+    sample. So a single undefined value takes away the interval. A remark counts them.
 
     Parameters
     ----------
     values : float[seeds], float[seeds, models], or float[units]
-        The index of units has a level `seed`, and may have levels such as `model`, `size` and
-        `family`: its other levels name one model. The value of a seed is the mean over its models.
+        The index of units has a level `seed`, and may have levels `model` and `family`. The value
+        of a seed is the mean over its models or units.
     units : what the values are of, in the remark that counts undefined ones
     remarks : further remarks
     decimals : see `statistics.student`
@@ -94,34 +92,19 @@ def over_seeds(
     n_undefined, n_values = int(np.isnan(values.to_numpy()).sum()), values.size
     if isinstance(values, pd.DataFrame):
         values = values.stack(future_stack=True).rename_axis(index=["seed", "model"])
-    known = complete_models(values)
-    is_complete = known.notna().all()
-    by_seed = known.dropna() if known.index.nlevels == 1 else mean_by("seed", known)
+    by_seed = values.dropna() if values.index.nlevels == 1 else mean_by("seed", values)
     levels = {"models": "model", "families": "family"}
     groups = {
-        field: mean_by(level, known).to_dict()
+        field: mean_by(level, values).to_dict()
         for field, level in levels.items()
-        if level in known.index.names
+        if level in values.index.names
     }
     mean, lower, upper = student(by_seed, decimals)
-    if not is_complete:
+    if n_undefined:
         lower = upper = np.nan
     if 0 < n_undefined < n_values:
-        left_out = ", whose models are left out" if is_complete else ""
-        remarks = (f"undefined in {n_undefined} of {n_values} {units}{left_out}", *remarks)
+        remarks = (f"undefined in {n_undefined} of {n_values} {units}", *remarks)
     return Estimate(tuple(by_seed), mean, lower, upper, SEEDS, remarks=tuple(remarks), **groups)
-
-
-def complete_models(values: pd.Series) -> pd.Series:
-    """The values of the models that have one in every seed; all values if there is no such model.
-
-    The index has a level `seed`; its other levels name one model.
-    """
-    if values.index.nlevels == 1:
-        return values
-    names = [name for name in values.index.names if name != "seed"]
-    is_complete = values.notna().groupby(level=names).transform("all")
-    return values[is_complete] if is_complete.any() else values
 
 
 def mean_by(level: str, values: pd.Series) -> pd.Series:

@@ -57,36 +57,27 @@ def claims(
 
 
 def too_weak(powers: str | None, least_power: float) -> "pd.DataFrame | None":
-    """The tests of a table of powers with less power than this, by `ROW_KEYS`.
+    """The tests of a table of powers with less power than this.
 
-    Tests with equal keys, which are of one claim on several methods, are left out together, or not
-    at all: their largest power decides.
+    Tests with equal `ROW_KEYS`, which are of one claim on several methods, are left out together,
+    or not at all: their largest power decides.
     """
     if not powers:
         return None
     table = pd.read_csv(powers, sep="\t", keep_default_na=False)
     try:
-        powers_of = table["power"].astype(float).groupby([table[k] for k in judging.ROW_KEYS]).max()
-        return powers_of[powers_of < least_power].reset_index()[judging.ROW_KEYS]
+        power = table.astype({"power": float}).groupby(judging.ROW_KEYS)["power"].transform("max")
+        return table.loc[power < least_power, judging.OF_SIZE]
     except (KeyError, ValueError) as error:
-        columns = ", ".join([*judging.ROW_KEYS, "power"])
+        columns = ", ".join([*judging.OF_SIZE, "power"])
         raise UserError(f"{powers}: not a table of powers ({error}); it has: {columns}") from None
-
-
-def n_left_out(powers: str | None, least_power: float) -> int:
-    """The number of tests in a table of powers that are left out."""
-    weak = too_weak(powers, least_power)
-    if weak is None:
-        return 0
-    table = pd.read_csv(powers, sep="\t", keep_default_na=False)
-    return len(table.merge(weak, on=judging.ROW_KEYS))
 
 
 @reads(claims=CLAIMS)
 def power_table(claims: "pd.DataFrame", table: str) -> None:
     """Write the power of each test that counts, as TSV, to choose the tests of other seeds."""
     rows = claims[~claims["by_construction"].astype(bool)]
-    columns = [*judging.ROW_KEYS, "n_models", "n_seeds", "estimate", "power"]
+    columns = [*judging.OF_SIZE, "estimate", "power"]
     rounded = rows.assign(**{name: rows[name].map("{:.3g}".format) for name in columns[-2:]})
     rounded[columns].to_csv(table, sep="\t", index=False)
 
@@ -128,7 +119,7 @@ def report(
         parts=[parts.part_of(section, reported) for section in asked],
         figures=pages.entries(drawn, FIGURES),
         claims=claims,
-        n_left_out=n_left_out(powers, least_power),
+        n_left_out=0 if (weak := too_weak(powers, least_power)) is None else len(weak),
         grammars=grammars,
         models=manifest_files.initial_weights(models),
         totals=manifest_files.totals(manifests),

@@ -30,7 +30,7 @@ def headline(claims: pd.DataFrame) -> dict:
         "n_seeds_known": int(claims["seeds_needed"].notna().sum()),
         "seeds_for_half": claims["seeds_needed"].median(),
         "n_p_values": int(claims["p_holm"].notna().sum()),
-        "n_corrected": int((claims["p_holm"] < ERROR_RATE).sum()),
+        "n_corrected": int(((claims["p_holm"] < ERROR_RATE) & ~cannot_tell).sum()),
         "counts": counts(claims),
     }
 

@@ -200,7 +200,7 @@ def minus_high(of_language: Values, study: pd.DataFrame, measure: str) -> pd.Ser
 @statistic(
     "tradeoff",
     "width of the 10 % to 90 % band of starts (share of the training), {measure}, low minus high "
-    "entropy",
+    "entropy; no verdict if the end of training cuts a band of high entropy",
     limits=DIFFERENCE,
     evidence=evidence_of,
     cases=low_and_high_entropy,

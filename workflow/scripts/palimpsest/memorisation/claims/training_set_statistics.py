@@ -127,7 +127,7 @@ BASE_AND_DEDUP = ("base", "dedup")
 UNIT_OF_DELAY = {False: "epochs", True: "trained strings"}
 NO_START = {
     False: "no start counts as one epoch after the last epoch",
-    True: "models in which the end of training cuts a band are left out",
+    True: "no verdict if the end of training cuts a band",
 }
 
 

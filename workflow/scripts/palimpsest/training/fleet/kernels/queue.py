@@ -129,7 +129,7 @@ class Queue(TorchDispatchMode):
         """Note that a kernel is given the address of a tensor."""
         self.kept.append(x)
         begin = _memory(x)
-        if begin in self.made:
+        if begin in self.made and x.data_ptr():  # an empty tensor has the address 0
             self.begins[x.data_ptr()] = begin
 
     def add(self, function: int, tasks: int, integers: array, numbers: array, room: int) -> None:
@@ -168,7 +168,12 @@ class Queue(TorchDispatchMode):
             for begin in filter(None, map(self.begins.get, call.integers)):
                 first.setdefault(begin, place)
                 last[begin] = place
-        sizes = {b: self.made[b].untyped_storage().nbytes() // self.members for b in first}
+        sizes = {}
+        for begin in first:
+            size = self.made[begin].untyped_storage().nbytes()
+            if size % self.members:
+                raise ValueError(f"{size} bytes cannot be shared out to {self.members} members")
+            sizes[begin] = size // self.members
         offsets, size = _places(tuple((sizes[b], first[b], last[b]) for b in first))
         place_of = dict(zip(first, offsets, strict=True))
         memory = _shared_memory(get_num_threads() * size)
