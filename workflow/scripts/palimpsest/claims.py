@@ -254,7 +254,7 @@ class Claim:
 
 
 ROW_KEYS = ["question", "claim", "statistic", "language"]  # of the table `claims`
-OF_SIZE = [*ROW_KEYS, "n_models", "n_seeds"]  # and of how much a row is found from
+OF_SIZE = [*ROW_KEYS, "n_models"]
 NOT_TESTED = [("", 0, Estimate())]
 
 
@@ -274,14 +274,14 @@ def judge_all(
         A claim whose table is absent or empty has one row, without a language: cannot tell.
     families : the family of every model; if None, families of models are not counted
     facts : arguments that depend on the configuration, for the statistics that have them
-    without : tests that are left out, by `ROW_KEYS`, `n_models` and `n_seeds`
+    without : tests that are left out, by `OF_SIZE`, unless they have more seeds than `n_seeds`
 
     Raises
     ------
     ValueError
         If a statistic lies outside the limits that it declares.
     """
-    left_out = set() if without is None else set(map(tuple, without[OF_SIZE].to_numpy()))
+    left_out = {} if without is None else without.groupby(OF_SIZE)["n_seeds"].max().to_dict()
     rows = [
         {
             "question": claim.question,
@@ -298,7 +298,9 @@ def judge_all(
         for claim in claims
         for language, n_models, estimate in claim.tests(given, facts) or NOT_TESTED
     ]
-    rows = [row for row in rows if tuple(row[key] for key in OF_SIZE) not in left_out]
+    rows = [
+        row for row in rows if row["n_seeds"] > left_out.get(tuple(row[k] for k in OF_SIZE), -1)
+    ]
     rows = [{**row, "verdict_models": verdict_over_models(row)} for row in rows]
     corrected = holm([row["p_value"] for row in rows])
     rows = [{**row, "p_holm": p_value} for row, p_value in zip(rows, corrected, strict=True)]

@@ -67,9 +67,9 @@ def too_weak(powers: str | None, least_power: float) -> "pd.DataFrame | None":
     table = pd.read_csv(powers, sep="\t", keep_default_na=False)
     try:
         power = table.astype({"power": float}).groupby(judging.ROW_KEYS)["power"].transform("max")
-        return table.loc[power < least_power, judging.OF_SIZE]
+        return table.loc[power < least_power, [*judging.OF_SIZE, "n_seeds"]]
     except (KeyError, ValueError) as error:
-        columns = ", ".join([*judging.OF_SIZE, "power"])
+        columns = ", ".join([*judging.OF_SIZE, "n_seeds", "power"])
         raise UserError(f"{powers}: not a table of powers ({error}); it has: {columns}") from None
 
 
@@ -77,7 +77,9 @@ def too_weak(powers: str | None, least_power: float) -> "pd.DataFrame | None":
 def power_table(claims: "pd.DataFrame", table: str) -> None:
     """Write the power of each test that counts, as TSV, to choose the tests of other seeds."""
     rows = claims[~claims["by_construction"].astype(bool)]
-    columns = [*judging.OF_SIZE, "estimate", "power"]
+    # Some statistics are undefined for some seeds; all claims of a question have the same seeds.
+    rows = rows.assign(n_seeds=rows.groupby("question")["n_seeds"].transform("max"))
+    columns = [*judging.OF_SIZE, "n_seeds", "estimate", "power"]
     rounded = rows.assign(**{name: rows[name].map("{:.3g}".format) for name in columns[-2:]})
     rounded[columns].to_csv(table, sep="\t", index=False)
 
