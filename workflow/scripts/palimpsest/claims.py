@@ -254,7 +254,7 @@ class Claim:
 
 
 ROW_KEYS = ["question", "claim", "statistic", "language"]  # of the table `claims`
-OF_SIZE = [*ROW_KEYS, "n_models"]
+SIZE = ["n_models", "n_seeds"]
 NOT_TESTED = [("", 0, Estimate())]
 
 
@@ -274,14 +274,14 @@ def judge_all(
         A claim whose table is absent or empty has one row, without a language: cannot tell.
     families : the family of every model; if None, families of models are not counted
     facts : arguments that depend on the configuration, for the statistics that have them
-    without : tests that are left out, by `OF_SIZE`, unless they have more seeds than `n_seeds`
+    without : tests that are left out, by `ROW_KEYS`, unless they have more `n_models` or `n_seeds`
 
     Raises
     ------
     ValueError
         If a statistic lies outside the limits that it declares.
     """
-    left_out = {} if without is None else without.groupby(OF_SIZE)["n_seeds"].max().to_dict()
+    left_out = {} if without is None else without.groupby(ROW_KEYS)[SIZE].max().T.to_dict("list")
     rows = [
         {
             "question": claim.question,
@@ -298,13 +298,17 @@ def judge_all(
         for claim in claims
         for language, n_models, estimate in claim.tests(given, facts) or NOT_TESTED
     ]
-    rows = [
-        row for row in rows if row["n_seeds"] > left_out.get(tuple(row[k] for k in OF_SIZE), -1)
-    ]
+    rows = [row for row in rows if not is_left_out(row, left_out)]
     rows = [{**row, "verdict_models": verdict_over_models(row)} for row in rows]
     corrected = holm([row["p_value"] for row in rows])
     rows = [{**row, "p_holm": p_value} for row, p_value in zip(rows, corrected, strict=True)]
     return pd.DataFrame(rows, columns=CLAIMS.names)
+
+
+def is_left_out(row: Mapping[str, Any], left_out: Mapping[tuple, list[int]]) -> bool:
+    """Whether a test is left out, which has at most these numbers of models and of seeds."""
+    most = left_out.get(tuple(row[key] for key in ROW_KEYS))
+    return most is not None and all(row[key] <= n for key, n in zip(SIZE, most, strict=True))
 
 
 AGREES, DISAGREES, CANNOT_TELL = "agrees", "disagrees", "cannot tell"

@@ -67,9 +67,9 @@ def too_weak(powers: str | None, least_power: float) -> "pd.DataFrame | None":
     table = pd.read_csv(powers, sep="\t", keep_default_na=False)
     try:
         power = table.astype({"power": float}).groupby(judging.ROW_KEYS)["power"].transform("max")
-        return table.loc[power < least_power, [*judging.OF_SIZE, "n_seeds"]]
+        return table.loc[power < least_power, [*judging.ROW_KEYS, *judging.SIZE]]
     except (KeyError, ValueError) as error:
-        columns = ", ".join([*judging.OF_SIZE, "n_seeds", "power"])
+        columns = ", ".join([*judging.ROW_KEYS, *judging.SIZE, "power"])
         raise UserError(f"{powers}: not a table of powers ({error}); it has: {columns}") from None
 
 
@@ -79,7 +79,7 @@ def power_table(claims: "pd.DataFrame", table: str) -> None:
     rows = claims[~claims["by_construction"].astype(bool)]
     # Some statistics are undefined for some seeds; all claims of a question have the same seeds.
     rows = rows.assign(n_seeds=rows.groupby("question")["n_seeds"].transform("max"))
-    columns = [*judging.OF_SIZE, "n_seeds", "estimate", "power"]
+    columns = [*judging.ROW_KEYS, *judging.SIZE, "estimate", "power"]
     rounded = rows.assign(**{name: rows[name].map("{:.3g}".format) for name in columns[-2:]})
     rounded[columns].to_csv(table, sep="\t", index=False)
 
