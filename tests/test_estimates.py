@@ -101,6 +101,9 @@ def test_the_lowest_mean_has_ends_of_all():
     assert found.over == "seeds of all"
     assert np.isnan(found.p_value)
     assert lowest([*PARTS, pd.Series([np.nan])], "").values == ()
+    undefined = lowest([*PARTS, pd.Series([9.0, np.nan])], "")
+    assert undefined.values == tuple(PARTS[1])
+    assert np.isnan([undefined.lower, undefined.upper]).all()
 
 
 def test_a_mean_without_spread_may_take_the_interval_away():

@@ -143,7 +143,8 @@ def lowest(
 
     Parameters
     ----------
-    parts : values float[seeds], one series for each mean; undefined ones are dropped
+    parts : values float[seeds], one series for each mean
+        A single undefined value takes away the interval, see `over_seeds`.
     over : what the interval is over
     bound : the p-value is that of this number as the lowest mean, by both rules; NaN for no p-value
     needs_spread : whether a mean of values that are all alike takes away the interval
@@ -152,6 +153,7 @@ def lowest(
     Source: the intersection-union test; Berger, Multiparameter hypothesis testing and acceptance
     sampling, Technometrics 24 (1982).
     """
+    parts = list(parts)
     known = [own.dropna() for own in parts]
     if not known or any(own.empty for own in known):
         return Estimate()
@@ -159,7 +161,8 @@ def lowest(
     corrected = 1 - (1 - CONFIDENCE) / len(known)
     lower = np.min([of.lower for of in intervals])  # NaN if any is NaN
     upper = np.min([student(own, decimals, corrected).upper for own in known])
-    if needs_spread and not all(of.lower < of.upper for of in intervals):
+    has_undefined = any(own.isna().any() for own in parts)
+    if has_undefined or (needs_spread and not all(of.lower < of.upper for of in intervals)):
         lower = upper = np.nan
     values = known[np.argmin([of.mean for of in intervals])]
     p_value = np.nan if np.isnan(lower) else _p_of_lowest(known, bound)

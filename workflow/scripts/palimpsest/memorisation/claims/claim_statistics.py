@@ -101,8 +101,8 @@ def in_lowest_model(of_units: Values, arguments: Mapping, table: pd.DataFrame) -
     If a model has one seed, or all its seeds give the same value, there is no interval.
     """
     rows = used(table)
-    values = finite(of_units(rows, **arguments)).dropna()
-    parts = [mean_by("seed", own) for _, own in values.groupby("model")]
+    values = finite(of_units(rows, **arguments))
+    parts = [own.groupby(level="seed").mean() for _, own in values.groupby("model")]
     found = lowest(parts, SEEDS_OF_MODELS, needs_spread=True, decimals=DECIMALS)
     if not found.values:
         return found
