@@ -543,3 +543,13 @@ def test_orders_of_which_too_few_are_counted_leave_the_sign_test():
     estimate = of([1.0] * 5)._replace(p_of_chance=0.07)
     row = judge(estimate, claim(region=above(0), limits=DIFFERENCE))
     assert (row["verdict"], row["p_value"]) == ("agrees", 2 / 2**5)
+
+
+@given(values=SEED_VALUES, region=ANY_REGION)
+def test_power_is_a_probability(values, region):
+    assert 0 <= judged(values, region)["power"] <= 1
+
+
+def test_a_region_without_a_bound_is_decided_always():
+    assert judged([0.1, 0.2, 0.3], between(0, 1), limits=SHARE)["power"] == 1
+    assert judged([0.1, 0.2, 0.3], between(-np.inf, np.inf))["power"] == 1

@@ -405,17 +405,15 @@ def power_of(
     If the interval is not over seeds, its ends are taken as those of a normal estimate. An estimate
     without spread decides again if it decides here. Without an interval, the probability is 0.
     """
-    if np.isnan(interval.lower):
+    if np.isnan(interval).any():
         return 0.0
-    if interval.lower == interval.upper:
-        return float(verdict != CANNOT_TELL)
-    if test.name == STUDENT:
-        return power(estimate.values, test.bound)
     bound = nearest_bound(interval.mean, claim)
     end = interval.lower if bound < interval.mean else interval.upper
     reach = abs(interval.mean - end)
-    if np.isnan(bound) or reach == 0:
+    if np.isnan(bound) or reach == 0 or interval.lower == interval.upper:
         return float(verdict != CANNOT_TELL)
+    if test.name == STUDENT:
+        return power(estimate.values, bound)
     return float(ndtr(ndtri((1 + CONFIDENCE) / 2) * (abs(interval.mean - bound) / reach - 1)))
 
 
