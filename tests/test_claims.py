@@ -553,3 +553,12 @@ def test_power_is_a_probability(values, region):
 def test_a_region_without_a_bound_is_decided_always():
     assert judged([0.1, 0.2, 0.3], between(0, 1), limits=SHARE)["power"] == 1
     assert judged([0.1, 0.2, 0.3], between(-np.inf, np.inf))["power"] == 1
+
+
+@pytest.mark.parametrize(("n", "verdict"), [(2, "cannot tell"), (5, "agrees")])
+def test_lower_bounds_that_are_all_alike_need_the_sign_test(n, verdict):
+    """The end of training cuts all values: the interval has no upper end, but nothing varies."""
+    row = judge(of([0.5] * n)._replace(upper=np.inf), claim(region=above(0.2)))
+    assert (row["verdict"], row["power"]) == (verdict, float(n == 5))
+    row = judge(of([0.5] * n)._replace(upper=np.inf), claim(region=above(1)))
+    assert (row["verdict"], row["power"]) == ("cannot tell", 0)

@@ -335,7 +335,8 @@ def judge(estimate: Estimate, claim: Claim) -> dict:
     forced = claim.by_construction and all(map(claim.region.holds, estimate.values))
     clipped = tuple(np.clip([lower, upper], least, most))
     test = UNTESTED if forced else test_of(estimate, Interval(mean, lower, upper), claim)
-    decides = lower < upper or estimate.counts_certain or test.p_value <= DECISIVE.get(test.name, 0)
+    has_spread = not is_alike(estimate)
+    decides = has_spread or estimate.counts_certain or test.p_value <= DECISIVE.get(test.name, 0)
     verdict = verdict_on(clipped, claim.region) if decides or forced else CANNOT_TELL
     needed = sample_size(estimate.values, test.bound) if verdict == CANNOT_TELL else np.nan
     if not forced and not signs_allow(verdict, estimate, claim.region):
@@ -368,6 +369,14 @@ class Test(NamedTuple):
     bound: float = np.nan
 
 
+def is_alike(estimate: Estimate) -> bool:
+    """Whether nothing varies: the interval has no width, or all seeds have the same lower bound."""
+    lower, upper = np.round([estimate.lower, estimate.upper], DECIMALS)
+    values = np.round(estimate.values, DECIMALS)
+    of_seeds = estimate.over == SEEDS and len(values) > 1 and np.ptp(values) == 0
+    return bool(lower == upper or of_seeds)
+
+
 UNTESTED = Test("", np.nan)
 STUDENT, ORDERS, SIGNS, OTHER = "student", "orders", "signs", "other"
 # The largest p-values with which seeds that are all alike decide
@@ -388,7 +397,7 @@ def test_of(estimate: Estimate, interval: Interval, claim: Claim) -> Test:
         return UNTESTED
     mean, n = interval.mean, len(estimate.values)
     bound = nearest_bound(mean, claim)
-    if interval.lower < interval.upper:
+    if not is_alike(estimate):
         return Test(STUDENT, student_p_value(estimate.values, bound), bound)
     bound = np.round(bound, DECIMALS)
     is_beyond = bound <= 0 < mean or mean < 0 <= bound
@@ -410,7 +419,7 @@ def power_of(
     bound = nearest_bound(interval.mean, claim)
     end = interval.lower if bound < interval.mean else interval.upper
     reach = abs(interval.mean - end)
-    if np.isnan(bound) or reach == 0 or interval.lower == interval.upper:
+    if np.isnan(bound) or reach == 0 or is_alike(estimate):
         return float(verdict != CANNOT_TELL)
     if test.name == STUDENT:
         return power(estimate.values, bound)
@@ -501,7 +510,7 @@ ALIKE = {
 
 def note_on(verdict: str, estimate: Estimate, seeds_needed: float, test: str) -> str:
     """Why there is no verdict, or what would decide it; or why no width is no obstacle."""
-    alike = np.round(estimate.lower, DECIMALS) == np.round(estimate.upper, DECIMALS)
+    alike = is_alike(estimate)
     if verdict != CANNOT_TELL and alike:
         certain = "every case is certain, one by one"
         return certain if estimate.counts_certain else ALIKE.get(test, "")
