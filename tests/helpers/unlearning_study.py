@@ -295,7 +295,7 @@ def transfer(models, n, seeds):
             point=np.where(frame["tuning"] == "light", "repair-3", "direct"),
             settings="{}",
             forgetting_quality=score,
-            score=score,
+            final_score=score,
             distance_left=0.4,
             gap_closed=0.6,
             retain_ratio=1.1,

@@ -257,6 +257,7 @@ OF_EPSILONS = [
     f"figure/{name}-*"
     for name in FIGURES
     if name.startswith("unlearning_")
+    and name not in OF_FULL_MODELS
     and name.removeprefix("unlearning_") not in (*OF_STAGES, *OF_STRINGS)
 ]
 FORGOTTEN_MEMORISATION = [
