@@ -173,9 +173,12 @@ def test_methods_leave_the_same_model_under_both_engines(house, case):
 
 @pytest.mark.parametrize("case", [case for case in DEEPSPEED if "bf16" in case])
 def test_bf16_is_near(house, case):
+    """Within 0.1 nats per token, or a tenth of what the method changes, if that is more."""
     fleet, ours = house["fleet", *FLEET], house["deepspeed", *case]
     for method in methods_of(case):
-        assert 1e-6 < difference(ours, fleet, f"nll/{method}") < 0.1, method
+        changed = np.abs(fleet[f"nll/{method}"] - fleet["nll/start"]) / fleet["n_tokens"]
+        most = 0.1 * max(1.0, changed.max())
+        assert 1e-6 < difference(ours, fleet, f"nll/{method}") < most, method
 
 
 @pytest.mark.parametrize("case", DEEPSPEED)

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[3]
 FILE = "mine.yaml"
 MINE = {
     "title": "Mine: a test",
+    "claims": None,
     "models": ["opt-1.3b-twin"],
     "languages": ["L1"],
     "sizes": [16],

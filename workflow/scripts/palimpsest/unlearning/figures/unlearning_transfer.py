@@ -76,4 +76,4 @@ def draw_scores(axes: plt.Axes, transfer: pd.DataFrame, rows: list[str]) -> None
     method_rows.name_rows(axes, rows)
     axes.tick_params(axis="y", length=0)
     highest = np.nanmax([transfer["final_score"].max(), means["upper"].max()])
-    method_rows.unit_axis(axes, "final score", highest)
+    method_rows.unit_axis(axes, "final score (0 to 1)", highest)
