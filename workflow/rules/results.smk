@@ -3,7 +3,7 @@ include: "functions/results.smk"
 
 
 # Which claims are tested
-CHOICE = config["claims"] or {"power_table": [], "least_power": 0}
+CHOSEN_CLAIMS = config["claims"] or {"power_table": [], "least_power": 0}
 
 
 rule figures:
@@ -44,7 +44,7 @@ rule figure:
 rule claims:
     input:
         **{kind.name: experiment.tables(kind) for kind in experiment.judged},
-        powers=CHOICE["power_table"],
+        powers=CHOSEN_CLAIMS["power_table"],
     output:
         table=paths.CLAIMS,
     log:
@@ -62,7 +62,7 @@ rule claims:
         sections=[section.name for section in experiment.sections],
         families=experiment.families,
         facts=experiment.facts,
-        least_power=CHOICE["least_power"],
+        least_power=CHOSEN_CLAIMS["least_power"],
     script:
         "../scripts/make.py"
 
@@ -95,7 +95,7 @@ rule write_report:
         **{kind.name: experiment.tables(kind) for kind in experiment.reported},
         grammars=experiment.tables(GRAMMAR),
         claims=paths.CLAIMS,
-        powers=CHOICE["power_table"],
+        powers=CHOSEN_CLAIMS["power_table"],
         manifests=manifests_of_runs(),
         models=manifest_of_every_model(),
     output:
@@ -120,6 +120,6 @@ rule write_report:
         sections={section.name: section.title for section in experiment.sections},
         drawn=drawn(),
         title=lookup("title", within=config),
-        least_power=CHOICE["least_power"],
+        least_power=CHOSEN_CLAIMS["least_power"],
     script:
         "../scripts/make.py"

@@ -129,7 +129,7 @@ if unlearning_block:
             "benchmarks/measure_forgetting/{recipe}/{model}/{language}/n{size}-seed{seed}.tsv"
         params:
             **made_by("palimpsest.unlearning.evaluate.evaluation:forgetting"),
-            **unlearning_values("confidence", "thresholds", "delta", "bin_width", "cutoff"),
+            **scoring_values(),
             **retraining_values(),
 
     use rule measure_other_metrics as measure_forgotten_memorisation with:
@@ -164,7 +164,7 @@ if unlearning_block:
             "benchmarks/measure_ablation/{recipe}/{model}/{language}/n{size}-seed{seed}.tsv"
         params:
             **made_by("palimpsest.unlearning.evaluate.evaluation:ablation"),
-            **unlearning_values("confidence", "thresholds", "delta", "bin_width", "cutoff"),
+            **scoring_values(),
             **retraining_values(),
             parts=names_of_parts(),
 
@@ -214,7 +214,7 @@ if unlearning_block:
             runtime=30,
         params:
             **made_by("palimpsest.unlearning.tuning.choice:choose"),
-            **unlearning_values("confidence", "thresholds", "delta", "bin_width", "cutoff"),
+            **scoring_values(),
             **retraining_values(),
             settings=search_jobs.settings(),
             phases=search_jobs.phases(),
@@ -284,7 +284,7 @@ if transfer_jobs:
             runtime=30,
         params:
             **made_by("palimpsest.unlearning.tuning.transfer:transfer"),
-            **unlearning_values("confidence", "cutoff", "delta", "thresholds", "bin_width"),
+            **scoring_values(),
             **retraining_values(),
             settings=transfer_jobs.settings(),
             tuning_seeds=transfer_jobs.block["tuning_seeds"],

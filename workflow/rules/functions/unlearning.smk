@@ -21,6 +21,11 @@ def unlearning_values(*keys):
     return {key: lookup(f"unlearning/{key}", within=config) for key in keys}
 
 
+def scoring_values():
+    """The values by which forgetting is scored, those of `Rules`."""
+    return unlearning_values("confidence", "thresholds", "delta", "bin_width", "cutoff")
+
+
 def retraining_values():
     """The values of a recipe that say how many steps a retraining takes."""
     recipe = settings.recipe(unlearning_block["recipe"])

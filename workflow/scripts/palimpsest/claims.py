@@ -5,11 +5,10 @@ which the claim holds. The verdict is "agrees" if the whole interval lies inside
 "disagrees" if the whole interval lies outside, and otherwise "cannot tell". It speaks of the median
 seed, because few seeds say little about the mean of skewed values. So if the interval is over five
 seeds or more, the sign test must give the same verdict: it holds whatever the distribution of the
-values is. If all
-seeds give the same value, Student's interval has no width and shows a floor, a ceiling or a tie.
-Then the sign test alone decides, or the exact test of the orders of strings, which random strings
-would hardly have in all seeds. `tests/benchmarks/bench_verdicts.py` measures how often a verdict is
-wrong.
+values is. If all seeds give the same value, Student's interval has no width and shows a floor, a
+ceiling or a tie. Then the sign test alone decides, or the exact test of the orders of strings,
+which random strings would hardly have in all seeds. `tests/benchmarks/bench_verdicts.py` measures
+how often a verdict is wrong.
 
 A statistic is declared where it is computed, by the decorator `statistic`: what it reads, its
 words, its limits and what it rests on. A claim is one row: a question, a sentence, a statistic and

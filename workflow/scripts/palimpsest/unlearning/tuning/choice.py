@@ -63,13 +63,9 @@ def choose(
     *,
     settings: Mapping[str, Mapping[str, dict]],
     phases: Mapping[str, Mapping[str, list[dict]]],
-    confidence: str,
-    thresholds: str,
-    delta: float,
-    bin_width: float,
-    cutoff: float,
     epochs: int,
     batch_size: int,
+    **rules,
 ) -> pd.DataFrame:
     """The points of all methods, each method's best first; writes the best of each to `methods`.
 
@@ -80,12 +76,12 @@ def choose(
     retrained : traces of the retrained models, equally many files for each problem
     methods : the table of methods (YAML) to write
     settings, phases : the values that every point sets, and its phases, by method
-    others : see `Rules` and `search_problem`
+    epochs, batch_size : see `search_problem`
+    rules : those of `Rules`
     """
     problems = problems_of(datasets, retrained, epochs, batch_size)
     by_method = {name: searched[searched["method"] == name] for name in settings}
-    rules = Rules(confidence, thresholds, delta, bin_width, cutoff)
-    table = tuning(by_method, problems, settings, rules)
+    table = tuning(by_method, problems, settings, Rules(**rules))
     with tables.replacing(methods) as temporary:
         chosen = chosen_methods(phases, table)
         Path(temporary).write_text(yaml.safe_dump(chosen, sort_keys=False))

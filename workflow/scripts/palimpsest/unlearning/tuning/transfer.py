@@ -12,10 +12,11 @@ import pandas as pd
 
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.making import makes, reads
+from palimpsest.unlearning.evaluate.rules import Rules
 from palimpsest.unlearning.evaluate.samples import PROBLEM_KEYS
 from palimpsest.unlearning.kinds import SEARCHED, TRANSFER
 from palimpsest.unlearning.run.setups import NONE
-from palimpsest.unlearning.tuning.choice import Rules, of_point, problems_of, tuning
+from palimpsest.unlearning.tuning.choice import of_point, problems_of, tuning
 from palimpsest.unlearning.tuning.jobs import DIRECT, LIGHT
 
 
@@ -28,13 +29,9 @@ def transfer(
     *,
     settings: Mapping[str, Mapping[str, dict]],
     tuning_seeds: Sequence[int],
-    confidence: str,
-    thresholds: str,
-    delta: float,
-    bin_width: float,
-    cutoff: float,
     epochs: int,
     batch_size: int,
+    **rules,
 ) -> pd.DataFrame:
     """The table `unlearning_transfer`.
 
@@ -47,21 +44,22 @@ def transfer(
     datasets : one for each problem
     retrained : traces of the retrained models, equally many files for each problem
     settings : the factors that every point sets, by method
-    others : see `Rules` and `search_problem`
+    epochs, batch_size : see `search_problem`
+    rules : those of `Rules`
     """
     problems = problems_of(datasets, retrained, epochs, batch_size)
-    rules = Rules(confidence, thresholds, delta, bin_width, cutoff)
+    scoring = Rules(**rules)
     is_tuning = searched["seed"].isin(tuning_seeds)
     to_tune, to_judge = searched[is_tuning], searched[~is_tuning]
     by_method = {name: to_tune[to_tune["method"] == name] for name in settings}
-    tried = tuning(by_method, problems, settings, rules)
+    tried = tuning(by_method, problems, settings, scoring)
     chosen = tried[tried["chosen"]].set_index("method")["point"]
     rows = []
     for (method, *key), found in to_judge.groupby(["method", *PROBLEM_KEYS], sort=False):
         originals = found[found["point"] == NONE]
         for way, point in ((DIRECT, DIRECT), (LIGHT, chosen[method])):
             after = found[found["point"] == point]
-            of_key = of_point(after, originals, problems, rules)
+            of_key = of_point(after, originals, problems, scoring)
             rows.append(
                 {
                     **dict(zip(PROBLEM_KEYS, key, strict=True)),

@@ -52,10 +52,9 @@ def member_by_member(members: int, *changing: torch.Tensor) -> Iterator["Queue"]
 
     The first axis of their tensors is the members, or members times strings. Tensors that are made
     in this context have no values after it. Kernels may change older tensors in place, and PyTorch
-    must not use these before the end. A few
-    members that cannot be shared out evenly are trained together, kernel by kernel. The results are
-    the same to the bit. Afterwards the queue may have a `program`, which repeats all work with
-    other values in the tensors `changing`.
+    must not use these before the end. A few members that cannot be shared out evenly are trained
+    together, kernel by kernel. The results are the same to the bit. Afterwards the queue may have a
+    `program`, which repeats all work with other values in the tensors `changing`.
     """
     queue = Queue(members, is_even(members, get_num_threads()), changing)
     Kernel.queue = queue
