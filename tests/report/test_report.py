@@ -21,7 +21,7 @@ from palimpsest.memorisation.section import SECTION as MEMORISATION
 from palimpsest.number_format import duration, number
 from palimpsest.report import Chapter, Part
 from palimpsest.report.claims import VERDICTS, by_section, headline
-from palimpsest.report.part import part_of
+from palimpsest.report.part import EMPTY, part_of
 from palimpsest.sections import FIGURES, KINDS, SECTIONS
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -277,17 +277,17 @@ GIVEN = {
 }
 
 
-def parts(**given):
+def parts(facts=EMPTY, **given):
     """The parts of all sections, with some tables of memorisation instead of those above."""
     given = {**GIVEN, **given}
-    return [part_of(section, given) for section in SECTIONS]
+    return [part_of(section, given, facts) for section in SECTIONS]
 
 
-def rendered(path, entries=(), claims=CLAIMS, title="", **given):
+def rendered(path, entries=(), claims=CLAIMS, title="", facts=EMPTY, **given):
     """The text of a report; `given` are tables of memorisation by their kind."""
     report.render(
         path,
-        parts=parts(**given),
+        parts=parts(facts, **given),
         figures=list(entries),
         claims=claims,
         totals=TOTALS,
@@ -420,6 +420,20 @@ def test_false_alarms_stand_beside_the_training_strings(page):
     bayes = shares.format("0.5 [0.5, 0.5]", "0.15 [0.05, 0.25]")
     assert f"L2 bayes {bayes}" in page.text
     assert f"L2 contextual {shares.format('–', '–')}" in page.text
+
+
+@pytest.mark.parametrize(
+    ("rule", "own", "other"),
+    [
+        ("after_last_miss", "after the last miss", "first crossing"),
+        ("first_crossing", "first crossing", "after the last miss"),
+    ],
+)
+def test_the_tables_name_the_rule_for_the_start(tmp_path, rule, own, other):
+    """That of the configuration, on each of the three tables that depend on it."""
+    text = rendered(tmp_path / "report.html", facts={"start_rule": rule})
+    assert text.count(f"Start of memorisation: {own}.") == 3
+    assert f"Start of memorisation: {other}." not in text
 
 
 def test_runs_that_may_still_be_learning_are_named(page):

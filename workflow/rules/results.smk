@@ -118,6 +118,7 @@ rule write_report:
         ),
         # The report prints the titles, and no fingerprint covers them.
         sections={section.name: section.title for section in experiment.sections},
+        facts=experiment.facts,
         drawn=drawn(),
         title=lookup("title", within=config),
         least_power=CHOSEN_CLAIMS["least_power"],

@@ -291,7 +291,7 @@ class Experiment:
 
     @cached_property
     def facts(self) -> dict:
-        """What claims have to know of the configuration, by the arguments of their statistics."""
+        """What claims and the report have to know of the configuration, by names of arguments."""
         return {
             name: value
             for section in self.sections

@@ -93,6 +93,7 @@ def report(
     models: Iterable[str],
     *,
     sections: Mapping[str, str],
+    facts: Mapping,
     drawn: Mapping[str, Mapping],
     title: str,
     powers: str | None = None,
@@ -106,6 +107,7 @@ def report(
     page : the HTML file to write
     manifests, models : manifests of all runs, and one of every model
     sections : titles by name
+    facts : arguments of the sections' parts that depend on the configuration
     drawn : what `palimpsest.report.entries` takes, by SVG file
     powers, least_power : as of `claims`
     files : tables by the names of their kinds
@@ -118,7 +120,7 @@ def report(
     }
     pages.render(
         page,
-        parts=[parts.part_of(section, reported) for section in asked],
+        parts=[parts.part_of(section, reported, facts) for section in asked],
         figures=pages.entries(drawn, FIGURES),
         claims=claims,
         n_left_out=0 if (weak := too_weak(powers, least_power)) is None else len(weak),

@@ -108,8 +108,8 @@ class Section:
     `schema`. `requests` gives the runs to train, `outputs` the files, `derived` the models made
     from trained ones, and `unfinished` the jobs that keep state. `on_demand` gives the replicates
     that only a target of the section's own needs: they are in no plan and not in `finetune`.
-    `facts` are what the section's claims have to know of the configuration, by the names of the
-    arguments of their statistics.
+    `facts` are what the section's claims and its part of the report have to know of the
+    configuration, by the names of the arguments of their statistics and of the function `part`.
     `mistakes` gives the errors in the block that its schema cannot find, except those of its
     `parts`. `schema` may add values from the section's code to the block's schema. `targets` names
     other targets of Snakemake that need the section only. `follows` are the keys of the block whose

@@ -28,13 +28,13 @@ QUANTITIES = {
 in_two_lines = partial(with_interval, separator="\n")
 
 
-def part(tables: Mapping[str, pd.DataFrame]) -> Part:
-    """The section's part of the report.
+def part(tables: Mapping[str, pd.DataFrame], start_rule: str = "after_last_miss") -> Part:
+    """The section's part of the report, which says by which rule memorisation starts.
 
     `tables` maps the kinds `tradeoff`, `agreement`, `approximation` and `learning` to stacked
     tables. If one is empty or absent, the text about it is left out.
     """
-    html = template(__file__, "report.html.j2").module
+    html = template(__file__, "report.html.j2").make_module({"start_rule": start_rule})
     tradeoff, agreement, approximation, learning = given(
         tables, STUDIES["tradeoff"].kind, kinds.AGREEMENT, kinds.APPROXIMATION, kinds.LEARNING
     )

@@ -160,6 +160,7 @@ SECTION = Section(
         PartOf(f"{BLOCKS}/*/languages", "languages", among=CHOSEN),
     ),
     kinds="palimpsest.memorisation.studies:KINDS",
+    facts=lambda settings: {"start_rule": settings.block("memorisation")["start"]},
     judged=(
         *(study.kind for study in STUDIES.values()),
         kinds.AGREEMENT,

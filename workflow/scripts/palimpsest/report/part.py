@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType, ModuleType
+from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
 
+from palimpsest.claims import those_of
 from palimpsest.lazy_import import named
 from palimpsest.section import Section
 
@@ -86,13 +88,17 @@ def with_words(
     )
 
 
-def part_of(section: Section, tables: Mapping[str, pd.DataFrame]) -> Part:
+def part_of(
+    section: Section, tables: Mapping[str, pd.DataFrame], facts: Mapping[str, Any] = EMPTY
+) -> Part:
     """The part of a section; its figures and claims alone if it has no module `report`.
 
-    `tables` maps the names of the kinds in `section.reported` to stacked tables.
+    `tables` maps the names of the kinds in `section.reported` to stacked tables. `facts` are
+    arguments that depend on the configuration, for the functions that have them.
     """
     if section.location("report"):
-        return replace(section.load("report")(tables), title=section.title)
+        part = section.load("report")
+        return replace(part(tables, **those_of(part, facts)), title=section.title)
     ids = dict.fromkeys(figure.chapter for figure in section.figures)
     claims = section.location("claims")
     return Part(

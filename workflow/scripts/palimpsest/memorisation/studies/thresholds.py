@@ -96,8 +96,7 @@ class Thresholds(Study):
         "chose. The paper calls this choice arbitrary. Here, the same trainings are counted with "
         "several thresholds. A loss can also fall below a threshold and rise again. By the first "
         "crossing, as in the paper's text, the string counts in each epoch in which its loss is "
-        "below. After the last miss, as everywhere else in this report, it counts from the epoch "
-        "on after which its loss stays below."
+        "below. After the last miss, it counts from the epoch on after which its loss stays below."
     )
     keys: ClassVar = {
         "size": SIZE_KEY,
