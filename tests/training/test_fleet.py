@@ -3,6 +3,7 @@
 Most runs are of a process of its own, through the command that the workflow's rules give.
 """
 
+import copy
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+import numba
 import numpy as np
 import psutil
 import pytest
@@ -251,6 +253,25 @@ def test_a_queue_changes_no_bit(folder, family):
     first, _ = train(runs, folder / f"queue-{family}")
     (alone,) = train(runs[:1], folder / f"no-queue-{family}", threads=2)
     assert same(first, alone)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_repeated_predictions_change_no_bit(folder, family):
+    """With other strings, other weights, and fewer members; and they are those of a call."""
+    material = Material(run_of(dataset(folder), RECIPE, family))
+    model = build_model(material.run.row, "twin", material.vocabulary, 0, torch.float32).eval()
+    stack, fresh = (
+        fleet_stack.Stack(copy.deepcopy(model), 3, torch.device("cpu")) for _ in range(2)
+    )
+    numba.set_num_threads(1)
+    for members in ([0, 1, 2], [0, 2]):
+        stack.keep(members)
+        for _ in range(3):
+            fresh.keep(list(range(len(members))))  # and forget how to repeat
+            fresh.theta.copy_(stack.theta.copy_(torch.randn(stack.theta.shape) / 10))
+            ids = torch.randint(0, material.vocabulary, (len(members), 4, 9))
+            assert torch.equal(stack.predictions(ids), fresh.predictions(ids))
+            torch.testing.assert_close(stack.predictions(ids), stack(ids))
 
 
 def test_losses_of_tokens_change_no_bit(folder, of_many_lengths):

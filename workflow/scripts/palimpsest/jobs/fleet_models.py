@@ -102,7 +102,9 @@ class FleetModels:
         return len(self.stack.theta)
 
     def logits(self, ids_MBT: torch.Tensor) -> torch.Tensor:
-        return self.stack(ids_MBT)
+        if torch.is_grad_enabled():
+            return self.stack(ids_MBT)
+        return self.stack.predictions(ids_MBT).clone()
 
     def hidden(self, ids_MBT: torch.Tensor, layer: int) -> torch.Tensor:
         return self.stack.hidden(ids_MBT, layer)

@@ -325,7 +325,7 @@ class Wave:
     def _predict(self, rows_MB: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits and true tokens of all members, each on its own rows."""
         ids_MBT, targets_MBT = self._batch(rows_MB)
-        return self.stack(ids_MBT), targets_MBT
+        return self.stack.predictions(ids_MBT), targets_MBT
 
     def _save(self, place: int, member: Member) -> None:
         tensors = {"theta": self.stack.theta, "first": self.first, "second": self.second}

@@ -22,6 +22,11 @@ def member_by_member(members: int, *changing) -> contextlib.AbstractContextManag
     return contextlib.nullcontext()
 
 
+def copy_(out, x) -> None:
+    """Write `x` into `out`."""
+    out.copy_(x)
+
+
 def embedding(ids_MN, weight_MVD) -> torch.Tensor:
     """[M, N, D]: each member's rows of its own table."""
     members, vocabulary, width = weight_MVD.shape

@@ -21,6 +21,7 @@ from palimpsest.training.fleet.kernels.feed_forward import feed_forward, gated_f
 from palimpsest.training.fleet.kernels.pointwise import (
     activate,
     adamw_,
+    copy_,
     embedding,
     flat,
     gated,
@@ -38,6 +39,7 @@ __all__ = [
     "adamw_",
     "apply_rotary",
     "attention",
+    "copy_",
     "embedding",
     "feed_forward",
     "flat",

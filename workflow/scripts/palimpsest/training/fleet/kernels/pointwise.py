@@ -351,6 +351,12 @@ def simple(kind: int, x, y, number: float, out) -> None:
     _simple(members, x.numel() // members, kind, *addresses(x, y, out), numbers=(number,))
 
 
+def copy_(out, x) -> None:
+    """Write `x` into `out`, of the same shape; both are contiguous."""
+    check_shapes((out.shape, x.shape))
+    simple(SCALE, x.contiguous(), None, 1.0, out)
+
+
 @Kernel
 def _join(task, room, integers, numbers):
     """out[S, T, H, n * d] of n tensors [S, H, T, d]; a task is a string."""
