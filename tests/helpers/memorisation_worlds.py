@@ -103,6 +103,11 @@ def also_wrong_curves(chance, place):
     return loss, without
 
 
+EVIDENCES = {
+    "recollection": ["constant"],
+    "recollection_accuracy": ["constant"],
+    "bayes": ["language"],
+}
 CURVES = dict(zip(WORLDS, (paper_curves, wrong_curves, also_wrong_curves), strict=True))
 
 
@@ -122,13 +127,11 @@ def disagreement(world):
         stand_in = without * (1.02 if world == "paper" else 2.0)
         stand_in = stand_in * (1 + 0.005 * chance.standard_normal())
         test_loss = 0.4 * (1 + 0.01 * chance.standard_normal())
+        measured["bayes"] = measured["contextual"]
         for target, count in enumerate(COUNTS):
             for measure, found in measured.items():
-                by_recollection = measure.startswith("recollection")
-                for evidence in (
-                    ["constant"] if by_recollection else ["retraining", "same-frequency"]
-                ):
-                    used = stand_in if evidence == "same-frequency" else without
+                for evidence in EVIDENCES.get(measure, ["retraining", "same-frequency"]):
+                    used = without if evidence == "retraining" else stand_in
                     yield {
                         **run,
                         "language": "L",
@@ -140,7 +143,7 @@ def disagreement(world):
                         "epoch": EPOCHS,
                         "score": found.score[:, target],
                         "start": found.start[target],
-                        "threshold": without[:, target].min(),
+                        "threshold": used[:, target].min(),
                         "loss_without": used[:, target],
                         "test_loss": test_loss,
                         "assumption_broken": broken[target],

@@ -165,7 +165,7 @@ def test_the_other_number_is_in_the_note():
     """The paper's where false alarms are taken out, and that of unseen strings where not."""
     notes = verdicts("paper").set_index("claim")["note"]
     name = "A larger training set does not increase contextual memorisation of repeated strings."
-    assert "as the paper counts, with false alarms: -0.0" in notes[name]
+    assert "as the paper's code counts, with false alarms: -0.0" in notes[name]
     name = "A larger training set increases recollection-based memorisation of repeated strings."
     assert notes[name] == "the same of strings never trained on: 0"
     name = "By recollection, frequent strings are memorised more than infrequent ones."

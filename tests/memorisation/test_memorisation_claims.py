@@ -188,7 +188,7 @@ def test_one_seed_with_every_string_retrained_is_judged_over_the_strings():
     row = verdicts("paper").set_index("claim").loc[name]
     table = planted("paper")[2].query(
         "measure == 'contextual' and quantity == 'threshold' and group == 'all' "
-        "and evidence == 'same-frequency' and statistic == 'mean_absolute_error'"
+        "and evidence == 'same-frequency' and statistic == 'mean_relative_error'"
     )
     expected = student(table.groupby("seed")["value"].mean())
     assert (row["lower"], row["upper"]) == pytest.approx(expected[1:])

@@ -71,7 +71,8 @@ def by_exchanges(row: pd.DataFrame) -> Estimate:
     if len(row) != 1 or row[["effect", "lower", "upper"]].isna().any(axis=None):
         return Estimate()
     effect, lower, upper, p_value = row.iloc[0][["effect", "lower", "upper", "p_value"]]
-    return Estimate((effect,), effect, lower, upper, EXCHANGES, p_value=p_value)
+    about = ("of these seeds and models: it does not speak of others",)
+    return Estimate((effect,), effect, lower, upper, EXCHANGES, remarks=about, p_value=p_value)
 
 
 @statistic(

@@ -35,26 +35,29 @@ def stand_in_error(exact: pd.DataFrame) -> pd.Series:
     return ((stand_in - retrained).abs() / retrained).groupby(UNIT).mean()
 
 
-# Of a column: words and limits
-AGREEMENT = {
-    "same_verdict": ("share of epochs of the targets with the same verdict", SHARE),
-    "threshold_error": (
-        "mean distance of the threshold from the exact one, nats per token",
-        NOT_NEGATIVE,
-    ),
-}
+@statistic(
+    "disagreement",
+    "mean relative distance of the threshold from the exact one, of the targets",
+    limits=NOT_NEGATIVE,
+    evidence=evidence_of,
+)
+def threshold_distance(exact: pd.DataFrame, measure: str) -> pd.Series:
+    """Mean over the targets of |threshold - exact threshold| / exact threshold."""
+    keys = [*UNIT, "role", "epoch"]
+    retrained = curves(exact, "contextual").set_index(keys)["threshold"]
+    cheap = curves(exact, measure, evidence_of(measure)[0]).set_index(keys)["threshold"]
+    return ((cheap - retrained).abs() / retrained).groupby(UNIT).mean()
 
 
 @statistic(
     "agreement",
-    lambda column: AGREEMENT[column][0],
-    limits=lambda column: AGREEMENT[column][1],
+    "share of epochs of the targets with the same verdict",
+    limits=SHARE,
     evidence=evidence_of,
 )
-def agreement_mean(agreement: pd.DataFrame, column: str, measure: str) -> pd.Series:
-    """Mean over the targets of the size of a column of `agreement`."""
-    rows = agreement[agreement["measure"] == measure].set_index(UNIT)[column]
-    return rows.astype(float).abs().groupby(UNIT).mean()
+def same_verdict(agreement: pd.DataFrame, measure: str) -> pd.Series:
+    rows = agreement[agreement["measure"] == measure].set_index(UNIT)["same_verdict"]
+    return rows.astype(float).groupby(UNIT).mean()
 
 
 def quality(
@@ -76,25 +79,27 @@ def quality(
 
 
 ERRORS = {
-    "mean_relative_error": "mean relative distance between the stand-ins' loss and the loss "
+    "counterfactual": "mean relative distance between the stand-ins' loss and the loss "
     "without the string, all training strings and epochs",
-    "mean_absolute_error": "mean distance of the threshold from the exact one, the training "
-    "strings left out, nats per token",
+    "contextual": "mean relative distance of the threshold from the exact one, the training "
+    "strings left out",
 }
+ERRORS["bayes"] = ERRORS["contextual"]
+
+
+relative_error = partial(quality, quantity="threshold", statistic="mean_relative_error")
 
 
 @statistic(
     "approximation",
-    lambda statistic: ERRORS[statistic],
+    lambda measure: ERRORS[measure],
     limits=NOT_NEGATIVE,
     evidence=evidence_of,
-    ends=(partial(quality, column="lower"), partial(quality, column="upper")),
+    ends=(partial(relative_error, column="lower"), partial(relative_error, column="upper")),
 )
-def error_of_every_string(
-    approximation: pd.DataFrame, measure: str, quantity: str, statistic: str
-) -> pd.Series:
-    """A mean error over all strings; of one seed, the interval is over the strings."""
-    return quality(approximation, measure, quantity, statistic)
+def error_of_every_string(approximation: pd.DataFrame, measure: str) -> pd.Series:
+    """The mean relative error over all strings; of one seed, the interval is over the strings."""
+    return relative_error(approximation, measure)
 
 
 def ceiling(approximation: pd.DataFrame, measure: str, quantity: str, statistic: str) -> pd.Series:

@@ -139,11 +139,20 @@ def about_rows(found: Estimate, rows: pd.DataFrame, measure: str | None) -> Esti
 
 
 def still_learning(rows: pd.DataFrame) -> tuple[str, ...]:
-    """A remark that some runs may still be learning; none if the table does not say so."""
+    """A remark that some runs may still be learning; none if the table does not say so.
+
+    It names the models all of whose runs may be.
+    """
     if "still_learning" not in rows:
         return ()
-    runs = rows.drop_duplicates([key for key in RUN if key in rows])["still_learning"]
-    return (f"{runs.sum()} of {len(runs)} runs may still be learning",) if runs.any() else ()
+    runs = rows.drop_duplicates([key for key in RUN if key in rows])
+    late = runs["still_learning"]
+    if not late.any():
+        return ()
+    by_model = late.groupby(runs["model"]).all() if "model" in runs else pd.Series(dtype=bool)
+    names = ", ".join(by_model.index[by_model])
+    which = f", among them all of {names}" if names and not by_model.all() else ""
+    return (f"{late.sum()} of {len(runs)} runs may still be learning{which}",)
 
 
 # The languages on which a claim is tested.

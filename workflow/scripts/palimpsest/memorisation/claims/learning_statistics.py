@@ -67,9 +67,16 @@ def excess_in_lowest_model(study: pd.DataFrame, quantity: str, measure: str) -> 
     return excess_at_optimum(study, quantity, measure)
 
 
+# What the rule "first crossing" counts, but for copies
+BELOW = "of distinct strings that are below the threshold at this epoch, whatever happens later"
+
+
 def with_unseen(of_units: Values, arguments: Mapping, study: pd.DataFrame) -> Estimate:
-    """`over_units`; remarks have those of unseen strings and, by recollection, of the language."""
-    columns = {SAME_OF_UNSEEN: "share_memorised_unseen"}
+    """`over_units`; remarks have those of unseen strings, and the share without the rule.
+
+    By recollection, a remark has that of a perfect learner too.
+    """
+    columns = {SAME_OF_UNSEEN: "share_memorised_unseen", BELOW: "below_distinct"}
     if arguments["measure"] == "recollection":
         columns["of a perfect learner"] = "share_memorised_perfect"
     context = {name: partial(at_optimum, column=column) for name, column in columns.items()}
@@ -78,7 +85,7 @@ def with_unseen(of_units: Values, arguments: Mapping, study: pd.DataFrame) -> Es
 
 @statistic(
     "tradeoff",
-    "fraction of strings memorised at optimal learning, as the paper counts, {measure}, language "
+    "fraction of strings memorised at optimal learning, from the start on, {measure}, language "
     "of {entropy} entropy",
     limits=SHARE,
     evidence=evidence_of,

@@ -108,7 +108,7 @@ def difference_of_means(values: pd.Series, first: pd.Series) -> float:
 
 
 def repeated_minus_single_as_paper(strings: pd.DataFrame, measure: str) -> pd.Series:
-    """Fraction memorised, as the paper counts: repeated strings minus strings with one copy."""
+    """Fraction memorised, from the start on: repeated strings minus strings with one copy."""
     return per_unit(
         curves(strings, measure),
         lambda unit: difference_of_means(unit["score_at_optimum"] > 0, unit["count"] > 1),
@@ -123,9 +123,9 @@ REPEATED = {
 
 
 def beside_paper(of_units: Values, arguments: Mapping, strings: pd.DataFrame, **settings):
-    """`over_units`; for shares, a remark has the difference as the paper counts."""
-    name, is_share = "as the paper counts, from the start on", arguments["quantity"] == "below"
-    context = {name: repeated_minus_single_as_paper} if is_share else {}
+    """`over_units`; for shares, a remark has the difference from the start on."""
+    name = "as the paper's code counts, from the start on"
+    context = {name: repeated_minus_single_as_paper} if arguments["quantity"] == "below" else {}
     return over_units(of_units, arguments, strings, context=context, **settings)
 
 

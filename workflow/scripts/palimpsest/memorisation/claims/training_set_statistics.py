@@ -34,7 +34,7 @@ from palimpsest.memorisation.claims.claim_statistics import (
 from palimpsest.memorisation.claims.learning_statistics import EXCESS, excess_at_optimum
 from palimpsest.statistics import is_constant, rank_association
 
-AS_PAPER = "as the paper counts, with false alarms"
+AS_PAPER = "as the paper's code counts, with false alarms"
 
 # Statistics of frequent and infrequent strings.
 
@@ -324,9 +324,13 @@ def per_doubling(
     """Change of a column for each doubling of the training size: the least-squares slope.
 
     If another column is named, it is subtracted first. A rank association would not do: with three
-    or four sizes, it is 1 or -1 in most runs, and saturated values are no verdict.
+    or four sizes, it is 1 or -1 in most runs, and saturated values are no verdict. A size without a
+    value in some seed (such as a set without repeated strings) is left out of all seeds: their
+    slopes are over the same sizes.
     """
     rows = _with_value(study, column, measure, minus)
+    is_known = rows["value"].notna().groupby([rows["model"], rows["size"]]).transform("all")
+    rows = rows[is_known]
     return per_unit(rows, lambda unit: _slope(np.log2(unit["size"]), unit["value"]), BY_SIZE)
 
 
@@ -403,7 +407,16 @@ def words_of_score(measure: str) -> str:
 def score_per_doubling(
     study: pd.DataFrame, column: str, measure: str, minus: str | None = None
 ) -> pd.Series:
-    return per_doubling(study, column, measure, minus)
+    """The slope of a score. It is undefined if all sizes have the smallest or the largest score.
+
+    A score that cannot rise does not show that it would not.
+    """
+    slopes = per_doubling(study, column, measure, minus)
+    if minus is not None:
+        return slopes
+    scores = study[study["measure"] == measure].groupby(BY_SIZE)[column]
+    is_free = (scores.min() < 1) & (scores.max() > 0)
+    return slopes.where(is_free.reindex(slopes.index))
 
 
 def mean_of(study: pd.DataFrame, column: str) -> pd.Series:
@@ -430,7 +443,7 @@ def less_with_adapters(study: pd.DataFrame) -> pd.Series:
 def _with_value(study: pd.DataFrame, column: str, measure: str, minus: str | None) -> pd.DataFrame:
     rows = study[study["measure"] == measure]
     value = rows[column] if minus is None else rows[column] - rows[minus]
-    return rows.assign(value=value).dropna(subset="value")
+    return rows.assign(value=value)
 
 
 def _slope(x: pd.Series, y: pd.Series) -> float:
@@ -484,4 +497,11 @@ def _with_test_loss(
     study: pd.DataFrame, measure: str, column: str, minus: str | None, unit: list[str]
 ) -> pd.Series:
     rows = _with_value(study, column, measure, minus)
-    return per_unit(rows, lambda runs: rank_association(runs["test_loss"], runs["value"]), unit)
+    return per_unit(rows, _association, unit)
+
+
+def _association(runs: pd.DataFrame) -> float:
+    """Rank association of the test loss with the value; NaN if a value is undefined."""
+    if runs["value"].isna().any():
+        return np.nan
+    return rank_association(runs["test_loss"], runs["value"])
