@@ -136,7 +136,7 @@ def draw_optima(
 ) -> None:
     optimum = study[study["epoch"] == study["optimal_epoch"]]
     inner = elements.panels_in(figure)
-    panels = inner.subplots(1, len(measures), sharex=True, sharey=True, squeeze=False)[0]
+    panels = inner.subplots(1, len(measures), sharex=True, squeeze=False)[0]
     for axes, measure in zip(panels, measures, strict=True):
         look = style.MEASURES[measure]
         axes.axvline(study["optimal_test_loss"].mean(), **style.BAYES_LINE)
@@ -151,8 +151,8 @@ def draw_optima(
                 **marker,
             )
         elements.name_panel(axes, measure)
-        elements.share_axis(axes)
-    panels[0].margins(x=0.15)
-    panels[0].set_ylabel("weighted memorisation\nat optimal learning (0 to 1)")
+        axes.margins(x=0.15, y=0.25)
+        axes.set_ylim(bottom=0)
+    panels[0].set_ylabel("weighted memorisation\nat optimal learning,\neach on its own scale")
     inner.supxlabel(f"{elements.TEST_LOSS} at optimal learning; grey: Bayes-optimal")
     elements.legend(figure, elements.model_handles(models), elements.error_note(study))

@@ -91,12 +91,12 @@ def draw_effects(figure: plt.Figure, effects: pd.DataFrame, rows: list[str]) -> 
     if not curved:
         return []
     drawn = []
-    panels = right.subplots(len(curved), 1, sharey=True, squeeze=False)[:, 0]
+    panels = right.subplots(len(curved), 1, squeeze=False)[:, 0]
     for axes, effect in zip(panels, curved, strict=True):
-        varied = by_number(effects[effects["effect"] == effect])
-        drawn.append((axes, draw_curves(axes, varied, rows)))
+        of_effect = effects[effects["effect"] == effect]
+        drawn.append((axes, draw_curves(axes, by_number(of_effect), rows)))
         axes.set_xlabel(EFFECTS[effect])
-        end = method_rows.unit_end(effects["forgetting_quality"].max())
+        end = method_rows.unit_end(of_effect["forgetting_quality"].max())
         axes.set_ylim(-0.04 * end, 1.04 * end)
         axes.set_yticks(np.linspace(0, end, 5), method_rows.unit_ticks(end))
     right.supylabel(method_rows.QUALITY)
