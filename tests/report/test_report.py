@@ -372,8 +372,9 @@ def test_a_row_says_what_would_decide_it(page):
 def test_p_values_are_shown_after_their_correction(page):
     assert "L1 1 of 1 model 0 of 1 family −0.25 [−0.5, 0.125] seeds 0.03 agrees" in page.text
     assert (
-        "4 tests with an interval over seeds have p-values; corrected for testing so many claims "
-        "at once (Holm), 3 of these are below 5 %." in page.text
+        "4 tests have p-values (of Student’s test over the seeds, where there is no exact one); "
+        "corrected for testing so many claims at once (Holm), 3 of these are below 5 %."
+        in page.text
     )
 
 
@@ -405,6 +406,16 @@ def test_one_seed_is_told_from_scatter(tmp_path):
 def test_questions_that_were_not_tested_are_said_to_be(page):
     questions = [question for part in parts() for question in part.questions]
     assert page.text.count("not tested here") == len(questions) - 5
+
+
+def test_a_question_whose_rows_are_decided_by_definitions_says_so(tmp_path):
+    """In place of three zeros."""
+    claims = CLAIMS.assign(
+        by_construction=CLAIMS["by_construction"] | (CLAIMS["question"] == "RQ3")
+    )
+    before, after = (rendered(tmp_path / "report.html", claims=rows) for rows in (CLAIMS, claims))
+    words = "decided by definitions"
+    assert after.count(words) == before.count(words) + 1
 
 
 def test_agreement_is_averaged_by_seed(page):

@@ -153,6 +153,6 @@ def draw_optima(
         elements.name_panel(axes, measure)
         axes.margins(x=0.15, y=0.25)
         axes.set_ylim(bottom=0)
-    panels[0].set_ylabel("weighted memorisation\nat optimal learning,\neach on its own scale")
+    inner.supylabel("weighted memorisation (0 to 1)\nat optimal learning,\neach on its own scale")
     inner.supxlabel(f"{elements.TEST_LOSS} at optimal learning; grey: Bayes-optimal")
     elements.legend(figure, elements.model_handles(models), elements.error_note(study))
