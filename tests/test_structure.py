@@ -31,6 +31,7 @@ ROOMS = [
     ["training"],
     ["jobs"],
     *([name] for name in NAMES),  # a section may use the ones before it
+    ["records"],
     ["sections"],
     ["experiment", "results"],
     ["reference"],

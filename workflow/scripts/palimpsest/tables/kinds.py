@@ -20,7 +20,7 @@ ARROW_TYPES = {"str": "string", "int": "int64", "float": "double", "bool": "bool
 VECTOR = "vector"
 # Types of the columns of users' tables. A column of any type in a file may hold them: see
 # `user_tables`.
-NAME, TIME, NUMBER, TEXT = "name", "time", "finite number", "text"
+NAME, TIME, NUMBER, TEXT, TRUTH = "name", "time", "finite number", "text", "true or false"
 TYPE = "|".join([*ARROW_TYPES, VECTOR])
 DECLARATION = re.compile(
     rf"(?P<name>\w+) (?P<type>{TYPE})(?P<null>\??): (?P<meaning>.+)", re.DOTALL

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from palimpsest.errors import UserError, nearest
 from palimpsest.tables import user_files
-from palimpsest.tables.kinds import NAME, NUMBER, TIME, Column, UserKind
+from palimpsest.tables.kinds import NAME, NUMBER, TIME, TRUTH, Column, UserKind
 from palimpsest.tables.user_values import (
     MICROSECONDS_OF_DAY,
     NUMERAL,
@@ -35,6 +35,7 @@ from palimpsest.tables.user_values import (
     moment_in,
     name_in,
     number_in,
+    truth_in,
     written,
 )
 from palimpsest.tables.user_values import NUMBER as A_NUMBER
@@ -46,6 +47,7 @@ WHAT = {
     NAME: "a name: a text or a number",
     NUMBER: "a finite number",
     TIME: "a time: a number, or a date such as 2024-01-31",
+    TRUTH: "true or false",
 }
 TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 NUMERAL_CELL = rf"^[ \t]*{NUMERAL.pattern}[ \t]*$"
@@ -123,6 +125,12 @@ class UserTable:
         if wrong.any():
             raise self.wrong(name, int(wrong.argmax()))
         return numbers
+
+    def truths(self, name: str) -> np.ndarray:
+        """A column of true and false, bool[rows]; `UserError` if a cell is anything else."""
+        found = _factorised(self.cells[name])
+        self._check_present(name, found.places >= 0)
+        return np.array(self._each(name, found, truth_in), dtype=bool)[found.places]
 
     def stored(self, name: str) -> type:
         """The floating type of a column of numbers: float, unless the file has a shorter type."""

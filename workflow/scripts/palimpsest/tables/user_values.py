@@ -25,6 +25,7 @@ EPOCH = datetime(1970, 1, 1)
 TOO_FINE = "is finer than a microsecond"
 OUTSIDE = "is a date outside of the years 1 to 9999"
 MOST_SHOWN = 60  # characters
+YES, NO = {"true", "yes", "1"}, {"false", "no", "0"}
 
 
 class Moment(NamedTuple):
@@ -141,6 +142,19 @@ def name_in(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
         raise ValueError
     return str(value)
+
+
+def truth_in(value: object) -> bool:
+    """Whether a value says true or false. Raises `ValueError` for any other value.
+
+    True are true, yes and 1; false are false, no and 0. Words may have capitals.
+    """
+    word = str(value).strip().casefold().removesuffix(".0")
+    if word in YES:
+        return True
+    if word in NO:
+        return False
+    raise ValueError
 
 
 def written(value: object) -> str:

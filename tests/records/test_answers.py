@@ -1,0 +1,165 @@
+"""Answers about records: verdicts by definition, and placebos with a known truth."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palimpsest import memorisation, records
+from palimpsest.errors import Notice
+from palimpsest.records.verdicts import newcombe
+
+
+def simulated(rng, n=60, n_checkpoints=4, learned=0.0) -> records.Losses:
+    """Half of the records were trained on, and learned by so many nats."""
+    fall = np.linspace(0, 1, n_checkpoints)[:, None]
+    level = rng.uniform(1, 3, n) * (1 - 0.2 * fall)
+    trained = np.arange(n) < n / 2
+    loss, without = level + 0.1 * rng.standard_normal((2, n_checkpoints, n))
+    ids = np.array([f"r{i}" for i in range(n)], dtype=object)
+    loss = np.maximum(loss - learned * fall * trained, 0.01)
+    return records.Losses(ids, np.arange(n_checkpoints), loss, without, None, trained, ids)
+
+
+def by_measure(found: records.Answers, measure: str) -> pd.Series:
+    return found.placebo.set_index("measure").loc[measure]
+
+
+def test_the_measures_are_those_of_strings():
+    """Scores and thresholds are those of the functions on arrays, at the last checkpoint."""
+    given = simulated(np.random.default_rng(0), learned=0.5)
+    table = records.answers(given, loss_threshold=1.5).table.set_index(["measure", "id"])
+    expected = {
+        "recollection": memorisation.recollection(given.loss, 1.5),
+        "counterfactual": memorisation.counterfactual(given.loss, given.without),
+        "contextual": memorisation.contextual(given.loss, given.without),
+    }
+    for measure, found in expected.items():
+        own = table.loc[measure].loc[given.ids]
+        np.testing.assert_array_equal(own["score"], found.score[-1])
+        np.testing.assert_array_equal(own["memorised"], found.memorised[-1])
+        np.testing.assert_array_equal(own["threshold"], found.threshold[-1])
+
+
+def test_what_was_learned_is_told_from_what_was_not():
+    """Where nothing was learned, half of all records are below the loss of another training."""
+    rng = np.random.default_rng(1)
+    learned = records.answers(simulated(rng, n=400, learned=0.8))
+    of = by_measure(learned, "counterfactual")
+    assert of["share_trained"] > 0.95
+    assert 0.2 < of["share_unseen"] < 0.6
+    assert of["lower"] > 0.3
+    nothing = records.answers(simulated(rng, n=400))
+    for _, of in nothing.placebo.iterrows():
+        assert of["lower"] <= 0 <= of["upper"], of["measure"]
+
+
+def test_a_reference_is_another_threshold_of_the_record():
+    given = simulated(np.random.default_rng(2), learned=0.5)
+    found = records.answers(replace(given, reference=given.without)).table.set_index("measure")
+    same = ["id", "loss", "threshold", "score", "memorised", "p_value"]
+    pd.testing.assert_frame_equal(
+        found.loc["reference", same].reset_index(drop=True),
+        found.loc["counterfactual", same].reset_index(drop=True),
+    )
+
+
+@pytest.mark.parametrize("is_trained", [True, False])
+def test_without_a_placebo_the_false_alarms_are_unknown(is_trained):
+    """It is said, and no number takes their place; there is no loss attack either."""
+    trained = np.ones(60, bool) if is_trained else None
+    given = replace(simulated(np.random.default_rng(3)), trained=trained)
+    with pytest.warns(Notice, match="the share of false alarms is unknown; add some"):
+        found = records.answers(given)
+    assert found.placebo["measure"].tolist() == ["recollection", "counterfactual", "contextual"]
+    assert found.placebo[["share_unseen", "difference", "lower", "upper"]].isna().all(axis=None)
+    assert found.table["p_value"].isna().all()
+    assert found.placebo["share_trained"].notna().all()
+
+
+def test_a_threshold_may_be_left_out():
+    given = simulated(np.random.default_rng(4))
+    found = records.answers(given, loss_threshold=None)
+    assert "recollection" not in set(found.table["measure"])
+
+
+@pytest.mark.parametrize("n", [10, 60, 200])
+def test_the_loss_attack_has_few_false_alarms(n):
+    """On average over studies in which nothing was learned, for both kinds of records."""
+    rng, shares = np.random.default_rng(n), []
+    for _ in range(200):
+        given = simulated(rng, n=n, n_checkpoints=1)
+        shares.append(by_measure(records.answers(given, false_alarms=0.1), "loss attack"))
+    found = pd.DataFrame(shares)[["share_trained", "share_unseen"]].astype(float)
+    error = found.std() / np.sqrt(len(found))
+    assert (found.mean() < 0.1 + 3 * error + 1e-9).all()
+    if n > 20:
+        assert (found.mean() > 0.05).all()
+
+
+@pytest.mark.parametrize("measure", ["recollection", "counterfactual", "loss attack"])
+def test_p_values_are_seldom_small_for_what_was_not_learned(measure):
+    """At most a share x of them is below x."""
+    rng, values = np.random.default_rng(5), []
+    for _ in range(100):
+        found = records.answers(simulated(rng, n=78, n_checkpoints=2))
+        table = found.table[found.table["measure"] == measure]
+        values.append(table.loc[table["trained"].astype(bool), "p_value"])
+    values = np.concatenate(values)
+    for level in (0.05, 0.1, 0.5):
+        assert (values <= level).mean() < level + 3 * np.sqrt(level / len(values))
+
+
+def test_equal_records_have_equal_p_values():
+    given = simulated(np.random.default_rng(6), n=20)
+    given.loss[:, 1] = given.loss[:, 0]
+    found = records.answers(given).table
+    own = found[found["measure"] == "recollection"].set_index("id")["p_value"]
+    assert own["r0"] == own["r1"]
+
+
+# The interval
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        # Newcombe (1998), table II, method 10
+        ((56, 70, 48, 80), (0.0524, 0.3339)),
+        ((9, 10, 3, 10), (0.1705, 0.8090)),
+        ((6, 7, 2, 7), (0.0582, 0.8062)),
+        ((5, 56, 0, 29), (-0.0381, 0.1926)),
+        ((0, 10, 0, 20), (-0.1611, 0.2775)),
+        ((10, 10, 0, 10), (0.6075, 1.0)),
+    ],
+)
+def test_the_interval_is_the_published_one(counts, expected):
+    a, m, b, n = counts
+    assert newcombe(a / m, b / n, m, n) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("together", [1, 4])
+@pytest.mark.parametrize(("share", "other"), [(0.5, 0.5), (0.9, 0.3), (0.1, 0.02)])
+def test_the_interval_covers_the_truth(share, other, together):
+    """Also if the records of a group are all alike; at most 6 % of the intervals do not."""
+    rng, n_groups, missed = np.random.default_rng(7), 40, 0
+    for _ in range(500):
+        sides = [rng.random(n_groups) < p for p in (share, other)]
+        groups = np.arange(2 * n_groups).repeat(together)
+        loss = np.where(np.concatenate(sides), 0.1, 1.0).repeat(together)[None]
+        ids, trained = np.arange(len(groups)), groups < n_groups
+        given = records.Losses(ids, np.zeros(1), loss, None, None, trained, groups)
+        found = by_measure(records.answers(given), "recollection")
+        missed += not found["lower"] <= share - other <= found["upper"]
+    assert missed <= 0.06 * 500 + 2 * np.sqrt(500 * 0.06)
+
+
+@given(share=st.floats(0, 1), other=st.floats(0, 1), n=st.integers(1, 500), m=st.integers(1, 500))
+def test_the_interval_holds_the_difference_and_turns_with_it(share, other, n, m):
+    lower, upper = newcombe(share, other, n, m)
+    assert -1 - 1e-9 <= lower <= share - other + 1e-9
+    assert share - other - 1e-9 <= upper <= 1 + 1e-9
+    assert newcombe(other, share, m, n) == pytest.approx((-upper, -lower))

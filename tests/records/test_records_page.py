@@ -1,0 +1,38 @@
+"""docs/records.md: its table is read, and its code runs."""
+
+import contextlib
+import io
+import re
+
+from helpers.projects import ROOT
+
+PAGE = (ROOT / "docs/records.md").read_text()
+
+
+def block(language: str) -> str:
+    (found,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    return found
+
+
+def test_the_example_runs(tmp_path, monkeypatch):
+    """One of the two trained records is memorised, and by no measure the third one, but one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "losses.csv").write_text(block("csv"))
+    names, printed = {}, io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(block("python"), names)
+    assert "share_unseen" in printed.getvalue()
+    table = names["found"].table.set_index(["measure", "id"])["memorised"]
+    assert table["recollection"].to_dict() == {"ann-1": True, "ben-1": False, "eve-1": False}
+    assert table["counterfactual"].to_dict() == {"ann-1": True, "ben-1": True, "eve-1": False}
+
+
+def test_every_measure_and_column_is_on_the_page():
+    from palimpsest.records import answers
+    from palimpsest.records.losses import NEEDED, OPTIONAL
+
+    for column in (*NEEDED, *OPTIONAL):
+        assert f"\n| `{column.name}` | " in PAGE
+    for measure in ("recollection", "counterfactual", "contextual", "reference", "loss attack"):
+        assert f"\n| {measure} | " in PAGE
+        assert measure in answers.__doc__

@@ -1,0 +1,13 @@
+"""Records of one's own: which of them a model memorised, and what its false alarms are."""
+
+from palimpsest.lazy_import import lazy_names
+
+MODULES = {
+    "Answers": "verdicts",
+    "answers": "verdicts",
+    "Losses": "losses",
+    "read_losses": "losses",
+    "to_losses": "losses",
+}
+__all__ = list(MODULES)
+__getattr__ = lazy_names(__name__, MODULES)

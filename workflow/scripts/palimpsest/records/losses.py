@@ -1,0 +1,191 @@
+"""Losses of records over the checkpoints of a training, from a table that a user brings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.errors import UserError
+from palimpsest.tables import user_files
+from palimpsest.tables.kinds import NAME, NUMBER, TIME, TRUTH, Column, UserKind
+from palimpsest.tables.user_tables import UserTable, read_user_table, user_table
+
+LOSS, WITHOUT, REFERENCE = "loss", "loss_without", "loss_reference"
+TRAINED, GROUP = "trained", "group"
+NEEDED = (
+    Column("id", NAME, "the name of the record"),
+    Column("checkpoint", TIME, "when the record was measured, such as the step of a checkpoint"),
+    Column(LOSS, NUMBER, "the model's loss of the record, not negative"),
+)
+# The columns that a table may lack, in the order of their use
+OPTIONAL = (
+    Column(WITHOUT, NUMBER, "the record's loss under a model trained without it, not negative"),
+    Column(REFERENCE, NUMBER, "the record's loss under another model, not negative"),
+    Column(TRAINED, TRUTH, "whether the model was trained on the record: true or false"),
+    Column(GROUP, NAME, "the name of the record's group, such as a person"),
+)
+RENAMED = "{id: key, checkpoint: step, loss: nll}"
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Losses of records at checkpoints, as arrays.
+
+    Parameters
+    ----------
+    ids : str[records], in the order of the table
+    checkpoints : float64[checkpoints], ascending; dates are days since 1970-01-01
+    loss : float64[checkpoints, records], the model's
+    without : float64[checkpoints, records] or None
+        Of models that were trained without the record, or without its group.
+    reference : float64[checkpoints, records] or None
+        Of another model, in the unit of `loss`.
+    trained : bool[records] or None
+        Whether the model was trained on the record. Records on which it was not are the placebo.
+    groups : str[records]; a record without a group is a group of its own
+    source : the name of the table in messages
+    """
+
+    ids: np.ndarray
+    checkpoints: np.ndarray
+    loss: np.ndarray
+    without: np.ndarray | None
+    reference: np.ndarray | None
+    trained: np.ndarray | None
+    groups: np.ndarray
+    source: str = "losses"
+
+
+def read_losses(path: str | Path, columns: Mapping[str, str] | None = None) -> Losses:
+    """Read the losses of records from a file, see `to_losses`.
+
+    Parameters
+    ----------
+    path : a .csv, .tsv, .jsonl, .json or .parquet file
+    columns : the file's own names of columns, such as {"id": "key", "loss": "nll"}
+
+    Raises `UserError` if there is no such file, if it cannot be read, or as `to_losses` does.
+    """
+    file = user_files.opened(path, user_files.TABLES, "a table of losses")
+    kind = _kind(file.columns, columns or {})
+    return _losses(read_user_table(path, kind, columns))
+
+
+def to_losses(
+    frame: pd.DataFrame, source: str = "losses", columns: Mapping[str, str] | None = None
+) -> Losses:
+    """The losses in a table with one row for each record and checkpoint, in any order.
+
+    Parameters
+    ----------
+    frame : columns id (text or number), checkpoint (number or date) and loss, and any of
+        loss_without, loss_reference, trained (true or false, yes or no, 1 or 0) and group. All
+        losses are in one unit.
+    source : name of the table in messages
+    columns : the table's own names of columns
+
+    Raises `UserError` if a column is missing, a value is not of its kind, a loss is negative, a
+    record has two rows or none at a checkpoint, a record's group or `trained` changes, or no record
+    was trained on. The message names the row, counted from 1 without the header.
+    """
+    kind = _kind([str(name) for name in frame.columns], columns or {})
+    return _losses(user_table(frame, kind, source, columns))
+
+
+def _kind(known: Sequence[str], asked: Mapping[str, str]) -> UserKind:
+    """The kind of a table, with those columns that it has or that the user names."""
+    there = [column for column in OPTIONAL if column.name in asked or column.name in known]
+    columns = (*NEEDED, *there)
+    rows = "one row for each record and checkpoint"
+    return UserKind("table of losses", rows, "record", columns, renamed=RENAMED)
+
+
+def _losses(table: UserTable) -> Losses:
+    of_record, ids = table.names("id")
+    (times,), _ = table.times("checkpoint")
+    if not np.isfinite(times).all():
+        raise table.wrong("checkpoint", int((~np.isfinite(times)).argmax()), "is not finite")
+    of_checkpoint, checkpoints = pd.factorize(times, sort=True)
+    _check_cells(table, of_record, of_checkpoint, ids, len(checkpoints))
+
+    def by_checkpoint(name: str) -> np.ndarray | None:
+        if name not in table.cells:
+            return None
+        values = table.numbers(name)
+        if (values < 0).any():
+            raise table.wrong(name, int((values < 0).argmax()), "is negative")
+        found = np.empty((len(checkpoints), len(ids)))
+        found[of_checkpoint, of_record] = values
+        return found
+
+    trained = _trained(table, of_record, len(ids))
+    groups = np.array(ids, dtype=object)
+    if GROUP in table.cells:
+        of_group, names = table.names(GROUP)
+        groups = np.array(names, dtype=object)[_of_records(table, GROUP, of_record, of_group)]
+    return Losses(
+        np.array(ids, dtype=object),
+        checkpoints,
+        by_checkpoint(LOSS),
+        by_checkpoint(WITHOUT),
+        by_checkpoint(REFERENCE),
+        trained,
+        groups,
+        table.source,
+    )
+
+
+def _check_cells(
+    table: UserTable,
+    of_record: np.ndarray,
+    of_checkpoint: np.ndarray,
+    ids: Sequence[str],
+    n_checkpoints: int,
+) -> None:
+    """Raise `UserError` unless every record has one row at every checkpoint."""
+    cells = pd.Series(of_record * n_checkpoints + of_checkpoint)
+    if (again := cells.duplicated()).any():
+        row = int(again.to_numpy().argmax())
+        first = int((cells == cells[row]).to_numpy().argmax())
+        raise UserError(
+            f"{table.at(row)}: the record {ids[of_record[row]]!r} has a loss at checkpoint "
+            f"{table.value('checkpoint', row)} in {table.another(first)} already; delete one of "
+            "the two rows"
+        )
+    counts = np.bincount(of_record, minlength=len(ids))
+    if (short := counts < n_checkpoints).any():
+        record = int(short.argmax())
+        row = int((of_record == record).argmax())
+        raise UserError(
+            f"{table.at(row)}: the record {ids[record]!r} has losses at {counts[record]} of "
+            f"{n_checkpoints} checkpoints; measure it at all of them, or leave the record out"
+        )
+
+
+def _trained(table: UserTable, of_record: np.ndarray, n_records: int) -> np.ndarray | None:
+    if TRAINED not in table.cells:
+        return None
+    trained = _of_records(table, TRAINED, of_record, table.truths(TRAINED))
+    if not trained.any():
+        raise UserError(f"{table.source}: no record was trained on; add some to ask about")
+    return trained
+
+
+def _of_records(
+    table: UserTable, name: str, of_record: np.ndarray, values: np.ndarray
+) -> np.ndarray:
+    """int[records]: the value of each record; `UserError` if a record has two."""
+    first = pd.Series(values).groupby(of_record).transform("first").to_numpy()
+    if (differs := first != values).any():
+        row = int(differs.argmax())
+        earlier = int((of_record == of_record[row]).argmax())
+        raise UserError(
+            f"{table.at(row)}: {table.written_as[name]} is {table.value(name, row)}, and in "
+            f"{table.another(earlier)} the same record has {table.value(name, earlier)}; a record "
+            "has one"
+        )
+    return pd.Series(values).groupby(of_record).first().to_numpy()

@@ -1,0 +1,220 @@
+"""Which records a model memorised, by every measure that their losses allow, with a placebo.
+
+The placebo is the records on which the model was not trained. The same code measures them: the
+share of them that a measure calls memorised is the measure's share of false alarms.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from palimpsest.errors import Notice
+from palimpsest.memorisation.measures import Start, contextual, counterfactual, recollection
+from palimpsest.records.losses import Losses
+
+CONSTANT, RETRAINING, REFERENCE, UNSEEN = "constant", "retraining", "reference model", "unseen"
+FALSE_ALARMS = 0.05
+CONFIDENCE = 0.95
+COLUMNS = ["id", "group", "measure", "evidence", "trained", "loss", "threshold", "score"]
+COLUMNS += ["memorised", "p_value"]
+UNKNOWN = "no record was never trained on, so the share of false alarms is unknown"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers of every measure about every record.
+
+    `table` has a row for each measure and record: `id`, `group`, `measure`, `evidence` (what the
+    threshold comes from), `trained`, `loss`, `threshold`, `score` (0 to 1), `memorised`, and
+    `p_value`: the share of the placebo, with the record itself, whose loss is at least as low
+    relative to its threshold (in a loss attack: whose loss is at least as low). If records are
+    exchangeable and the model was not trained on them, a share x of them at most has a p-value of x
+    or less.
+
+    `placebo` has a row for each measure: the share of the trained records that it calls memorised,
+    that share of the records never trained on, and their `difference` with a 95 % interval (`lower`
+    to `upper`). Without records never trained on, these are NaN.
+    """
+
+    table: pd.DataFrame
+    placebo: pd.DataFrame
+
+
+def answers(
+    losses: Losses,
+    *,
+    start: Start = "after_last_miss",
+    loss_threshold: float | None = 0.2,
+    false_alarms: float = FALSE_ALARMS,
+) -> Answers:
+    """Ask every measure that the losses allow, at the last checkpoint.
+
+    - recollection: the loss is below `loss_threshold`.
+    - counterfactual: the loss is below that of a model trained without the record; contextual: it
+      is below the lowest such loss over all checkpoints. They need `losses.without`.
+    - reference: the loss is below that of another model. It needs `losses.reference`. Two models
+      differ in quality too, so only the placebo tells what such an answer is worth.
+    - loss attack: the loss is below all but the lowest of the losses of other records, on which the
+      model was not trained; the lowest are a share of `false_alarms`. It needs such records.
+
+    Parameters
+    ----------
+    losses : what `read_losses` or `to_losses` returns; nats per token, or another unit in which a
+        loss is not negative, such as bits per byte
+    start : the rule for the start of memorisation, see `memorisation.recollection`
+    loss_threshold : in the unit of the losses; None leaves recollection out
+    false_alarms : of the loss attack, between 0 and 1
+
+    Sources: Learning Without Memorizing Considered Infeasible, section 3.1; for the loss attack,
+    Yeom et al., Privacy Risk in Machine Learning (2018), with a quantile as the threshold.
+    """
+    trained = losses.trained
+    if trained is None or trained.all():
+        warnings.warn(Notice(f"{losses.source}: {UNKNOWN}; add some"), stacklevel=2)
+    if not 0 < false_alarms < 1:
+        raise ValueError(f"false_alarms must be between 0 and 1: {false_alarms}")
+    about = pd.DataFrame(
+        {
+            "id": losses.ids,
+            "group": losses.groups,
+            "trained": pd.array(
+                [None] * len(losses.ids) if trained is None else trained, "boolean"
+            ),
+            "loss": losses.loss[-1],
+        }
+    )
+    tables, placebos = [], []
+    for found in _measures(losses, start, loss_threshold, false_alarms):
+        keys = {"measure": found.name, "evidence": found.evidence}
+        memorised = found.score > 0
+        tables.append(
+            about.assign(
+                **keys,
+                threshold=found.threshold,
+                score=found.score,
+                memorised=memorised,
+                p_value=_p_values(found.distance, trained),
+            )
+        )
+        placebos.append({**keys, **_compared(memorised, trained, losses.groups)})
+    return Answers(pd.concat(tables, ignore_index=True)[COLUMNS], pd.DataFrame(placebos))
+
+
+class _Measured(NamedTuple):
+    """A measure of all records: threshold, score and distance are float[records].
+
+    `distance` is small for what is memorised, and comparable between records.
+    """
+
+    name: str
+    evidence: str
+    threshold: np.ndarray
+    score: np.ndarray
+    distance: np.ndarray
+
+
+def _measures(
+    losses: Losses, start: Start, loss_threshold: float | None, false_alarms: float
+) -> Iterator[_Measured]:
+    loss, trained = losses.loss, losses.trained
+    found = []
+    if loss_threshold is not None:
+        found.append(("recollection", CONSTANT, recollection(loss, loss_threshold, start)))
+    if losses.without is not None:
+        for measure in (counterfactual, contextual):
+            found.append((measure.__name__, RETRAINING, measure(loss, losses.without, start)))
+    if losses.reference is not None:
+        found.append(("reference", REFERENCE, counterfactual(loss, losses.reference, start)))
+    for name, evidence, memorisation in found:
+        threshold, score = memorisation.threshold[-1], memorisation.score[-1]
+        distance = np.full(len(threshold), np.inf)
+        np.divide(loss[-1], threshold, out=distance, where=threshold > 0)
+        yield _Measured(name, evidence, threshold, score, distance)
+    if trained is not None and not trained.all():
+        threshold = _of_unseen(loss[-1], trained, false_alarms)
+        below = np.maximum(threshold - loss[-1], 0)
+        score = np.divide(below, threshold, out=np.zeros_like(below), where=threshold > 0)
+        yield _Measured("loss attack", UNSEEN, threshold, score, loss[-1])
+
+
+def _of_unseen(loss: np.ndarray, trained: np.ndarray, false_alarms: float) -> np.ndarray:
+    """float[records]: the loss below which so large a share of other, unseen records lies.
+
+    A record that was never trained on is compared with the others of its kind.
+    """
+    unseen = np.flatnonzero(~trained)
+    threshold = np.full(len(loss), _low(loss[unseen], false_alarms))
+    for place in unseen:
+        threshold[place] = _low(loss[unseen[unseen != place]], false_alarms)
+    return threshold
+
+
+def _low(values: np.ndarray, share: float) -> float:
+    """The value that a further draw lies below with probability `share` at most; 0 if too few."""
+    rank = int(np.floor(share * (len(values) + 1)))
+    return float(np.sort(values)[rank - 1]) if rank else 0.0
+
+
+def _p_values(distance: np.ndarray, trained: np.ndarray | None) -> np.ndarray:
+    """float[records]: the share of the placebo, with the record, that is at most as far.
+
+    NaN without a placebo.
+    """
+    if trained is None or trained.all():
+        return np.full(len(distance), np.nan)
+    unseen = np.sort(distance[~trained])
+    as_near = np.searchsorted(unseen, distance, side="right")
+    # A record that was never trained on is in the placebo already.
+    return np.where(trained, (as_near + 1) / (len(unseen) + 1), as_near / len(unseen))
+
+
+def _compared(memorised: np.ndarray, trained: np.ndarray | None, groups: np.ndarray) -> dict:
+    """The shares called memorised, of trained records and of others, and their difference."""
+    trained = np.ones(len(memorised), bool) if trained is None else trained
+    share, n_groups = [], []
+    for side in (trained, ~trained):
+        share.append(memorised[side].mean() if side.any() else np.nan)
+        n_groups.append(len(set(groups[side])))
+    lower, upper = newcombe(*share, *n_groups)
+    return {
+        "n_trained": int(trained.sum()),
+        "n_unseen": int((~trained).sum()),
+        "share_trained": share[0],
+        "share_unseen": share[1],
+        "difference": share[0] - share[1],
+        "lower": lower,
+        "upper": upper,
+    }
+
+
+def newcombe(share: float, other: float, n: int, n_other: int) -> tuple[float, float]:
+    """The 95 % interval of the difference of two shares of independent items; NaN if one is NaN.
+
+    Records of one group are not independent. With the number of groups instead of that of records,
+    the interval is right if records of a group are all alike, and otherwise too wide.
+
+    Source: Newcombe, Interval Estimation for the Difference Between Independent Proportions (1998),
+    method 10.
+    """
+    if not n or not n_other:
+        return np.nan, np.nan
+    (low, high), (other_low, other_high) = _wilson(share, n), _wilson(other, n_other)
+    difference = share - other
+    return (
+        difference - float(np.hypot(share - low, other_high - other)),
+        difference + float(np.hypot(high - share, other - other_low)),
+    )
+
+
+def _wilson(share: float, n: int) -> tuple[float, float]:
+    z = norm.ppf((1 + CONFIDENCE) / 2)
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+    return middle - half, middle + half
