@@ -88,7 +88,48 @@ def long_strings(part, name="L1"):
     ]
 
 
-BENCHMARKS = [sampling, log_probability, long_strings]
+FIRST = ("Ann", "Ben", "Carla", "David", "Elena", "Farid", "Greta", "Hugo")
+LAST = ("Berg", "Costa", "Diaz", "Ek", "Fox", "Gray", "Hall", "Ito")
+TOWNS = ("Lund", "Porto", "Quito", "Oslo", "Kyoto", "Turin")
+
+
+def people():
+    """Texts on 64 people: the e-mail follows from the name, the number follows from nothing."""
+    names = [(first, last) for first in FIRST for last in LAST]
+    lines = ["S -> " + " | ".join(f"P{i} [{1 / len(names)}]" for i in range(len(names)))]
+    for i, (first, last) in enumerate(names):
+        mail = f"{first}.{last}@mail.org".lower()
+        lines.append(
+            f"P{i} -> '{first} {last} was born in ' TOWN '. Write to {mail}, or call ' CALL [0.5]"
+            f" | 'Write to {first} {last} of ' TOWN ', {mail}, or call ' CALL [0.5]"
+        )
+    lines.append("TOWN -> " + " | ".join(f"'{town}' [{1 / len(TOWNS)}]" for town in TOWNS))
+    lines.append(f"CALL -> {'D ' * 7}'.' [1.0]")
+    lines.append("D -> " + " | ".join(f"'{digit}' [0.1]" for digit in range(10)))
+    return Grammar.from_string("\n".join(lines))
+
+
+def texts(part):
+    """Texts of some 75 characters, sampled as pieces, and scored over all ways to cut them."""
+    grammar = people()
+    of_characters = grammar.of_characters()
+    grammar.sample_encoded(10, seed=0)  # compile
+    n = int(part * 200_000)
+    sampled = best_rate(n, lambda: grammar.sample_encoded(n, seed=1))
+    peer_sample = recursive_sampler(grammar)
+    n_peer = int(part * 5_000)
+    by_peer = best_rate(n_peer, lambda: [peer_sample() for _ in range(n_peer)])
+    strings, peer_scores, seconds = nltk_scores(of_characters, part * NLTK_SECONDS / 4)
+    np.testing.assert_allclose(of_characters.log_probability(strings), peer_scores, rtol=1e-9)
+    many = of_characters.sample(int(part * 20_000), seed=2)
+    scored = best_rate(len(many), lambda: of_characters.log_probability(many))
+    return [
+        row("sample texts on people, as pieces, encoded", sampled, by_peer, target=200_000),
+        row(f"score {len(many):,} texts", scored, len(strings) / seconds, target=2_000),
+    ]
+
+
+BENCHMARKS = [sampling, log_probability, long_strings, texts]
 
 
 def row(name, ours, peer, **target):

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.experiments import message
 from palimpsest import memorisation, records
 from palimpsest.errors import Notice
-from palimpsest.records.verdicts import newcombe
+from palimpsest.records.verdicts import _of_unseen, newcombe
 
 
 def simulated(rng, n=60, n_checkpoints=4, learned=0.0) -> records.Losses:
@@ -84,6 +85,30 @@ def test_a_threshold_may_be_left_out():
     given = simulated(np.random.default_rng(4))
     found = records.answers(given, loss_threshold=None)
     assert "recollection" not in set(found.table["measure"])
+
+
+def test_losses_alone_need_a_threshold():
+    given = replace(simulated(np.random.default_rng(8)), without=None, trained=None)
+    assert message(lambda: records.answers(given, loss_threshold=None)) == (
+        "losses: nothing to compare the losses with; give a loss_threshold, or one of the columns "
+        "loss_without, loss_reference and trained"
+    )
+
+
+@given(
+    loss=st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.5]), min_size=2, max_size=30),
+    n_trained=st.integers(1, 29),
+    share=st.floats(0.01, 0.99),
+)
+def test_a_threshold_is_a_low_loss_of_other_unseen_records(loss, n_trained, share):
+    """By the definition: the losses of the others, sorted."""
+    loss = np.array(loss)
+    trained = np.arange(len(loss)) < min(n_trained, len(loss) - 1)
+    found = _of_unseen(loss, trained, share)
+    for place in range(len(loss)):
+        others = np.sort([v for i, v in enumerate(loss) if not trained[i] and i != place])
+        rank = int(np.floor(share * (len(others) + 1)))
+        assert found[place] == (others[rank - 1] if rank else 0.0)
 
 
 @pytest.mark.parametrize("n", [10, 60, 200])

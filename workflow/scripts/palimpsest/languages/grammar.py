@@ -14,6 +14,7 @@ from palimpsest.languages import emptiness, encoding, notation, structure
 from palimpsest.languages.checks import LONG, check_long_strings, checked_rules
 from palimpsest.languages.derivation import Node, most_probable
 from palimpsest.languages.encoding import EncodedStrings
+from palimpsest.languages.notation import Symbol
 from palimpsest.languages.structure import Rule
 
 if TYPE_CHECKING:  # compiled modules, loaded on first use: reading a grammar must stay cheap
@@ -84,6 +85,22 @@ class Grammar:
     @property
     def n_rules(self) -> int:
         return len(self.rules)
+
+    def of_characters(self) -> "Grammar":
+        """The grammar of the texts whose pieces are the terminals: a character is a symbol.
+
+        The probability of a text is the sum over all ways to cut it into terminals, and over all
+        derivations of these. A prefix may end inside of a terminal.
+        """
+        summed: dict[tuple, float] = {}
+        for rule in self.rules:
+            pieces = (tuple(s.name) if s.terminal else (s,) for s in rule.rhs)
+            rhs = tuple(
+                s if isinstance(s, Symbol) else Symbol(s, True) for own in pieces for s in own
+            )
+            summed[rule.lhs, rhs] = summed.get((rule.lhs, rhs), 0.0) + rule.probability
+        rules = tuple(Rule(*sides, probability) for sides, probability in summed.items())
+        return Grammar(self.name, self.start, rules)
 
     def sample(self, n: int, seed: int, longest: int = 100_000) -> list[tuple[str, ...]]:
         """`n` independent strings. With the same seed, a larger `n` adds strings, changes none."""

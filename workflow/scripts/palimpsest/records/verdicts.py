@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from palimpsest.errors import Notice
+from palimpsest.errors import Notice, UserError
 from palimpsest.memorisation.measures import Start, contextual, counterfactual, recollection
 from palimpsest.records.losses import Losses
 
@@ -72,14 +72,22 @@ def answers(
     loss_threshold : in the unit of the losses; None leaves recollection out
     false_alarms : of the loss attack, between 0 and 1
 
+    Raises `UserError` if there is nothing to compare the losses with.
+
     Sources: Learning Without Memorizing Considered Infeasible, section 3.1; for the loss attack,
     Yeom et al., Privacy Risk in Machine Learning (2018), with a quantile as the threshold.
     """
     trained = losses.trained
-    if trained is None or trained.all():
-        warnings.warn(Notice(f"{losses.source}: {UNKNOWN}; add some"), stacklevel=2)
+    has_placebo = trained is not None and not trained.all()
     if not 0 < false_alarms < 1:
         raise ValueError(f"false_alarms must be between 0 and 1: {false_alarms}")
+    if not has_placebo:
+        if loss_threshold is None and losses.without is None and losses.reference is None:
+            raise UserError(
+                f"{losses.source}: nothing to compare the losses with; give a loss_threshold, or "
+                "one of the columns loss_without, loss_reference and trained"
+            )
+        warnings.warn(Notice(f"{losses.source}: {UNKNOWN}; add some"), stacklevel=2)
     about = pd.DataFrame(
         {
             "id": losses.ids,
@@ -145,21 +153,24 @@ def _measures(
 
 
 def _of_unseen(loss: np.ndarray, trained: np.ndarray, false_alarms: float) -> np.ndarray:
-    """float[records]: the loss below which so large a share of other, unseen records lies.
+    """float[records]: the loss below which a share of the records never trained on lies.
 
-    A record that was never trained on is compared with the others of its kind.
+    A further such record is below with probability `false_alarms` at most. A record that was never
+    trained on is compared with the others of its kind. With too few of them, the threshold is 0.
     """
     unseen = np.flatnonzero(~trained)
-    threshold = np.full(len(loss), _low(loss[unseen], false_alarms))
-    for place in unseen:
-        threshold[place] = _low(loss[unseen[unseen != place]], false_alarms)
+    order = np.argsort(loss[unseen], kind="stable")
+    rising = np.append(0.0, loss[unseen][order])  # index n is the n-th lowest loss
+
+    def rank(n: int) -> int:
+        return int(np.floor(false_alarms * (n + 1)))
+
+    threshold = np.full(len(loss), rising[rank(len(unseen))])
+    of_others = rank(len(unseen) - 1)
+    # Without a record that is among the lowest, one more loss is among them.
+    is_low = np.arange(len(unseen)) < of_others
+    threshold[unseen[order]] = rising[of_others + (is_low if of_others else 0)]
     return threshold
-
-
-def _low(values: np.ndarray, share: float) -> float:
-    """The value that a further draw lies below with probability `share` at most; 0 if too few."""
-    rank = int(np.floor(share * (len(values) + 1)))
-    return float(np.sort(values)[rank - 1]) if rank else 0.0
 
 
 def _p_values(distance: np.ndarray, trained: np.ndarray | None) -> np.ndarray:
