@@ -46,7 +46,6 @@ from palimpsest.density.kinds import (
     TEXT_DENSITY,
     TEXT_EMBEDDINGS,
 )
-from palimpsest.density.language_model import encode
 from palimpsest.density.regressions import regress_text
 from palimpsest.density.segments import (
     CORPUS,
@@ -73,6 +72,9 @@ from palimpsest.pretrained.embedders import MINILM
 from palimpsest.pretrained.making import copy
 from palimpsest.pretrained.packages import find, find_folder
 from palimpsest.training.attempts import Attempts
+from palimpsest.training.texts import encode_texts
+
+SAID = ("segment", "make the window of the text smaller")
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "config/texts"
@@ -575,13 +577,16 @@ def test_hidden_states_and_losses_are_the_models_own(tmp_path):
 def test_a_segment_that_is_too_long_for_the_model_is_named(tmp_path):
     write_language_model(tmp_path)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "checkpoint")
-    encoded = encode("mine", tokenizer, Limits(5, 12), ["a", "a b c d"])
+    encoded = encode_texts("mine", tokenizer, Limits(5, 12), ["a", "a b c d"], *SAID)
     assert encoded.ids.tolist() == [[1, 3, 1, 1, 1], [1, 3, 4, 5, 6]]
     assert encoded.n_tokens.tolist() == [1, 4]
-    text = message(lambda: encode("mine", tokenizer, Limits(4, 12), ["a", "a b c d"]))
+    texts = ["a", "a b c d"]
+    text = message(lambda: encode_texts("mine", tokenizer, Limits(4, 12), texts, *SAID))
     assert text.startswith("mine: the segment 'a b c d' has 5 tokens with the start token")
     assert "takes at most 4; make the window of the text smaller" in text
-    text = message(lambda: encode("mine", tokenizer, Limits(None, 6), ["a", "a b c d"]))
+    text = message(
+        lambda: encode_texts("mine", tokenizer, Limits(None, 6), ["a", "a b c d"], *SAID)
+    )
     assert "gives the token 6, and its weights have only the tokens 0 to 5" in text
 
 

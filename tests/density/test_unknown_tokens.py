@@ -12,14 +12,15 @@ from helpers.checkpoints import write_checkpoint
 from helpers.forks import python
 from palimpsest import tables
 from palimpsest.density.kinds import SEGMENTS, TEXT_EMBEDDINGS
-from palimpsest.density.language_model import encode
 from palimpsest.density.segments import CORPUS, QUERY, segmented, tabulated
 from palimpsest.density.unknown_tokens import unknown_ids, warn_of_left_out, warn_of_unknown
 from palimpsest.errors import UserError
 from palimpsest.models.limits import Limits
+from palimpsest.training.texts import encode_texts
 
 ROOT = Path(__file__).parents[2]
 NO_LIMITS = Limits(None, None)
+SAID = ("segment", "make the window of the text smaller")
 
 
 def test_a_special_token_in_a_text_is_a_text(tmp_path):
@@ -27,7 +28,7 @@ def test_a_special_token_in_a_text_is_a_text(tmp_path):
     write_checkpoint(tmp_path, "opt-1.3b")
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "checkpoint")
     assert 2 in tokenizer("1 </s> 2", add_special_tokens=False).input_ids
-    encoded = encode("mine", tokenizer, NO_LIMITS, ["1 </s> 2", "1 2"])
+    encoded = encode_texts("mine", tokenizer, NO_LIMITS, ["1 </s> 2", "1 2"], *SAID)
     assert 2 not in encoded.ids
     assert encoded.ids[1, :3].tolist() == [1, 3, 4]
 
@@ -93,7 +94,7 @@ def test_characters_without_a_token_are_said(caplog):
     warn_of_left_out("mine", tokenizer, ["a xx", "bz"], "queries", "perplexities")
     assert "leaves out 60 % of the characters of the queries, such as 'x' 'z'; do" in caplog.text
     with pytest.raises(UserError, match="mine: its tokenizer has no token for the segment 'xyz'"):
-        encode("mine", tokenizer, NO_LIMITS, ["a b", "xyz"])
+        encode_texts("mine", tokenizer, NO_LIMITS, ["a b", "xyz"], *SAID)
 
 
 def test_nothing_is_said_if_all_words_are_known(caplog):

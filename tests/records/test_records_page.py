@@ -5,13 +5,13 @@ import io
 import re
 
 from helpers.projects import ROOT
+from helpers.tiny_language_models import write
 
 PAGE = (ROOT / "docs/records.md").read_text()
 
 
-def block(language: str) -> str:
-    (found,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-    return found
+def block(language: str, place: int = 0) -> str:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)[place]
 
 
 def test_the_example_runs(tmp_path, monkeypatch):
@@ -25,6 +25,19 @@ def test_the_example_runs(tmp_path, monkeypatch):
     table = names["found"].table.set_index(["measure", "id"])["memorised"]
     assert table["recollection"].to_dict() == {"ann-1": True, "ben-1": False, "eve-1": False}
     assert table["counterfactual"].to_dict() == {"ann-1": True, "ben-1": True, "eve-1": False}
+
+
+def test_the_example_with_a_checkpoint_runs(tmp_path, monkeypatch):
+    """With a tiny model of random weights, and another one as its reference."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "records.jsonl").write_text(block("json"))
+    write(tmp_path / "my-model")
+    write(tmp_path / "its-base-model", seed=1)
+    names: dict = {}
+    exec(block("python", 1), names)
+    table = names["found"].table
+    assert table["measure"].unique().tolist() == ["reference", "loss attack"]
+    assert set(table["id"]) == {"ann-1", "eve-1"}
 
 
 def test_every_measure_and_column_is_on_the_page():

@@ -20,12 +20,12 @@ from palimpsest.errors import UserError
 from palimpsest.jobs.deepspeed_models import DeepSpeedHolder
 from palimpsest.models import read_models, resolve
 from palimpsest.models.build import limits, plain_errors
-from palimpsest.models.limits import Limits, check_positions, check_vocabulary, shown
 from palimpsest.models.table import Model
 from palimpsest.training.batches import TokenisedStrings, by_length
 from palimpsest.training.evaluation import measure
 from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Run
+from palimpsest.training.texts import encode_texts
 
 FULL = "full"
 # Texts per forward pass on a CPU; they are longer than the strings of a language.
@@ -111,40 +111,12 @@ class LanguageModel:
         self.holder.close()
 
     def _encoded(self, texts: list[str]) -> TokenisedStrings:
-        return encode(self.row.model, self.tokenizer, self.limits, texts)
+        what, remedy = "segment", "make the window of the text smaller"
+        return encode_texts(self.row.model, self.tokenizer, self.limits, texts, what, remedy)
 
     def _batches(self, encoded: TokenisedStrings) -> Iterator[np.ndarray]:
         rows = np.arange(len(encoded.lengths))
         yield from by_length(encoded.lengths, rows, self.batch_size, 1)
-
-
-def encode(name: str, tokenizer, most: Limits, texts: list[str]) -> TokenisedStrings:
-    """The tokens of texts, each after a start token.
-
-    A text is only text: the name of a special token in it, such as `</s>`, is read letter by
-    letter. `name` is the model's, in messages, and `most` are its limits. Raises `UserError` if a
-    text has no token, more tokens than the model takes, or one that its weights do not have.
-    """
-    start = tokenizer.bos_token_id
-    start = tokenizer.eos_token_id if start is None else start
-    if start is None:
-        raise UserError(f"{name}: its tokenizer has neither a start nor an end token")
-    found = tokenizer(texts, add_special_tokens=False, split_special_tokens=True, verbose=False)[
-        "input_ids"
-    ]
-    if empty := [text for text, ids in zip(texts, found, strict=True) if not ids]:
-        raise UserError(
-            f"{name}: its tokenizer has no token for the segment {shown(empty[0])}, and leaves it "
-            "out; leave the text out, too, or choose a model that knows its characters"
-        )
-    rows = [[start, *ids] for ids in found]
-    lengths = np.array([len(row) for row in rows])
-    longest = int(lengths.argmax())
-    what = f"the segment {shown(texts[longest])}"
-    n_tokens, remedy = int(lengths[longest]), "make the window of the text smaller"
-    check_positions(name, what, n_tokens, most.positions, lambda _: remedy)
-    check_vocabulary(name, max(map(max, rows)), most.vocabulary)
-    return TokenisedStrings.of_rows(rows, filler=start)
 
 
 def _tokenizer(row: Model):

@@ -6,7 +6,10 @@ MODULES = {
     "Answers": "verdicts",
     "answers": "verdicts",
     "Losses": "losses",
+    "Records": "files",
+    "measure": "checkpoint",
     "read_losses": "losses",
+    "read_records": "files",
     "to_losses": "losses",
 }
 __all__ = list(MODULES)

@@ -21,12 +21,16 @@ NEEDED = (
     Column("checkpoint", TIME, "when the record was measured, such as the step of a checkpoint"),
     Column(LOSS, NUMBER, "the model's loss of the record, not negative"),
 )
+# Which records they are
+WHICH = (
+    Column(TRAINED, TRUTH, "whether the model was trained on the record: true or false"),
+    Column(GROUP, NAME, "the name of the record's group, such as a person"),
+)
 # The columns that a table may lack, in the order of their use
 OPTIONAL = (
     Column(WITHOUT, NUMBER, "the record's loss under a model trained without it, not negative"),
     Column(REFERENCE, NUMBER, "the record's loss under another model, not negative"),
-    Column(TRAINED, TRUTH, "whether the model was trained on the record: true or false"),
-    Column(GROUP, NAME, "the name of the record's group, such as a person"),
+    *WHICH,
 )
 RENAMED = "{id: key, checkpoint: step, loss: nll}"
 

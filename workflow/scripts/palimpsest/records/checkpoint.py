@@ -1,0 +1,152 @@
+"""Losses of records under models that are only asked: nothing is trained."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from palimpsest.errors import UserError
+from palimpsest.models.folders import SAVE_AGAIN
+from palimpsest.models.limits import POSITIONS, Limits, above_0
+from palimpsest.records.files import Records
+from palimpsest.records.losses import Losses
+from palimpsest.training.batches import by_length
+from palimpsest.training.evaluation import measure_batch
+from palimpsest.training.texts import encode_texts
+
+BITS, NATS = "bits per byte", "nats per token"
+TOO_LONG = "cut it into shorter records"
+AT_ONCE = 16  # records per forward pass
+
+
+class Measured(NamedTuple):
+    """What one model says of records: nll float64[records] in nats, n_tokens int64[records]."""
+
+    nll: np.ndarray
+    n_tokens: np.ndarray
+
+
+def measure(
+    records: Records,
+    model: str | Path,
+    reference: str | Path | None = None,
+    *,
+    unit: str = BITS,
+    batch_size: int = AT_ONCE,
+) -> Losses:
+    """The losses of records under a model, and under another one, for `answers`.
+
+    Every token of a text is predicted, after the start token of the model's own tokenizer (its end
+    token, if it has none for the start); the end of a text is not. Weights are read from
+    safetensors in float32, and code that comes with a model is never run.
+
+    Parameters
+    ----------
+    records : what `read_records` returns
+    model, reference : folders as `save_pretrained` leaves them, of the model and its tokenizer; or
+        names on the Hugging Face hub
+    unit : "bits per byte" of the text in UTF-8, which models with other tokens can share; or "nats
+        per token", for which both models must have the same tokens
+    batch_size : records per forward pass; smaller saves memory, and changes no result beyond
+        rounding
+
+    Raises `UserError` if a model cannot be loaded or lacks a weight, if a text is too long for it
+    or has no token, or if the two models are one.
+    """
+    if unit not in (BITS, NATS):
+        raise ValueError(f"unknown unit {unit!r}; known: {BITS}, {NATS}")
+    own = losses_under(records, model, batch_size)
+    other = None if reference is None else losses_under(records, reference, batch_size)
+    if other is not None and np.array_equal(own.nll, other.nll):
+        raise UserError(
+            f"{reference}: gives every record the same loss as {model}; they are one model under "
+            "two names: name another reference"
+        )
+    if other is not None and unit == NATS and not np.array_equal(own.n_tokens, other.n_tokens):
+        raise UserError(
+            f"{reference}: cuts the records into other tokens than {model}, so losses per token "
+            f"cannot be compared; measure in {BITS}"
+        )
+    loss, of_reference = (
+        None if found is None else _in_unit(found, records, unit)[None] for found in (own, other)
+    )
+    return Losses(
+        records.ids,
+        np.zeros(1),
+        loss,
+        None,
+        of_reference,
+        records.trained,
+        records.groups,
+        records.source,
+    )
+
+
+def _in_unit(found: Measured, records: Records, unit: str) -> np.ndarray:
+    if unit == NATS:
+        return found.nll / found.n_tokens
+    n_bytes = np.array([len(text.encode()) for text in records.texts])
+    return found.nll / math.log(2) / n_bytes
+
+
+@torch.no_grad()
+def losses_under(records: Records, model: str | Path, batch_size: int = AT_ONCE) -> Measured:
+    """The nll of every record under one model, see `measure`."""
+    name = str(model)
+    with _one_line(name):
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+        loaded, about = AutoModelForCausalLM.from_pretrained(
+            name,
+            use_safetensors=True,
+            trust_remote_code=False,
+            dtype=torch.float32,
+            output_loading_info=True,
+        )
+    _check_whole(name, loaded, about["missing_keys"])
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    loaded = loaded.to(device).eval()
+    config = loaded.config.get_text_config()
+    positions = next((p for k in POSITIONS if (p := above_0(getattr(config, k, None)))), None)
+    most = Limits(positions, above_0(config.vocab_size))
+    encoded = encode_texts(name, tokenizer, most, list(records.texts), "record", TOO_LONG)
+    nll = np.zeros(len(records.texts))
+    for rows in by_length(encoded.lengths, np.arange(len(nll)), batch_size, 1):
+        batch = encoded.batch(rows, device)
+        logits = loaded(input_ids=batch.ids_BT, attention_mask=batch.mask_BT, use_cache=False)
+        nll[rows] = measure_batch(logits.logits, batch.targets_BT)[0].cpu().numpy()
+    if not np.isfinite(nll).all():
+        text = records.ids[int((~np.isfinite(nll)).argmax())]
+        raise UserError(f"{name}: the loss of the record {text!r} is not a number; {SAVE_AGAIN}")
+    return Measured(nll, encoded.n_tokens)
+
+
+def _check_whole(name: str, model, missing: list[str]) -> None:
+    """Raise `UserError` if a weight was not in the files, so that it is random or nowhere."""
+    nowhere = [key for key, weight in model.named_parameters() if weight.is_meta]
+    if lacking := [*sorted(missing), *nowhere]:
+        raise UserError(
+            f"{name}: its files have no weight {lacking[0]!r}"
+            + (f" and {len(lacking) - 1} more" if len(lacking) > 1 else "")
+            + f", so its answers would be random; {SAVE_AGAIN}"
+        )
+
+
+@contextlib.contextmanager
+def _one_line(name: str) -> Iterator[None]:
+    """Turn the errors of loading a model into one line with the remedy."""
+    try:
+        yield
+    except (OSError, ValueError, ImportError, SafetensorError) as error:
+        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise UserError(
+            f"{name}: cannot be loaded: {first}; name a folder with config.json, the tokenizer and "
+            "*.safetensors, or a model of the Hugging Face hub to which you have access"
+        ) from None
