@@ -1,0 +1,115 @@
+"""Records of one's own under a checkpoint, against a bare PyTorch loop over the same batches.
+
+python tests/benchmarks/bench_records.py
+
+The checkpoint is a Llama of 20 million parameters with random weights: what counts is the work for
+a record, and not what the model knows. Both sides are measured in turns, without loading.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests")]
+
+from rows import Row, at_least, at_most, main  # noqa: E402
+
+from helpers.tiny_language_models import byte_level, write  # noqa: E402
+from palimpsest import records  # noqa: E402
+from palimpsest.records import checkpoint  # noqa: E402
+
+SIZES = {
+    "hidden_size": 384,
+    "intermediate_size": 1024,
+    "num_hidden_layers": 10,
+    "num_attention_heads": 6,
+    "max_position_embeddings": 1024,
+    "vocab_size": 8192,
+}
+WORDS = ("Ann", "was", "born", "in", "Lund", "and", "wrote", "a", "letter", "to", "Oslo")
+ROUNDS = 3
+
+
+def write_records(path: Path, n: int) -> records.Records:
+    """Records of 60 to 140 tokens."""
+    chance = np.random.default_rng(0)
+    tokenizer = byte_level()
+    with path.open("w") as file:
+        for place in range(n):
+            wanted, text = chance.integers(60, 140), ""
+            while len(tokenizer.encode(text).ids) < wanted:
+                text += f"{chance.choice(WORDS)} {chance.integers(10)} "
+            file.write(json.dumps({"text": text, "trained": place % 2 == 0}) + "\n")
+    return records.read_records(path)
+
+
+def bare_loop(given: records.Records, folder: str, model) -> np.ndarray:
+    """Nll of every record: sorted by length, padded, cross-entropy; nothing else."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    start = tokenizer.bos_token_id
+    rows = [
+        [start, *ids] for ids in tokenizer(list(given.texts), add_special_tokens=False).input_ids
+    ]
+    order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
+    nll = np.zeros(len(rows))
+    with torch.no_grad():
+        for first in range(0, len(order), checkpoint.AT_ONCE):
+            batch = order[first : first + checkpoint.AT_ONCE]
+            longest = max(len(rows[row]) for row in batch)
+            ids = torch.zeros(len(batch), longest, dtype=torch.long)
+            mask = torch.zeros_like(ids)
+            for place, row in enumerate(batch):
+                ids[place, : len(rows[row])] = torch.tensor(rows[row])
+                mask[place, : len(rows[row])] = 1
+            logits = model(
+                input_ids=ids[:, :-1], attention_mask=mask[:, :-1], use_cache=False
+            ).logits
+            loss = torch.nn.functional.cross_entropy(
+                logits.transpose(1, 2), ids[:, 1:], reduction="none"
+            )
+            nll[batch] = (loss * mask[:, 1:]).sum(1).numpy()
+    return nll
+
+
+def rows(tiny: bool) -> Iterator[Row]:
+    """Records per second, the share of padding, and verdicts from a file."""
+    n = 8 if tiny else 200
+    sizes = {**SIZES, **({"num_hidden_layers": 1, "hidden_size": 48} if tiny else {})}
+    with tempfile.TemporaryDirectory() as folder:
+        model = write(Path(folder) / "model", **sizes)
+        given = write_records(Path(folder) / "records.jsonl", n)
+        loaded = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32).eval()
+        bare_loop(given, model, loaded)
+        ours, peers = [], []
+        for _ in range(1 if tiny else ROUNDS):
+            begin = time.perf_counter()
+            found = checkpoint.losses_under(given, model)
+            middle = time.perf_counter()
+            expected = bare_loop(given, model, loaded)
+            ours.append(middle - begin)
+            peers.append(time.perf_counter() - middle)
+        np.testing.assert_allclose(found.nll, expected, rtol=1e-4)
+        title = f"{n} records of 100 tokens, loading counted; peer: PyTorch loop"
+        yield at_least(title, n / min(ours), n / min(peers), "records/s", target_ratio=0.95)
+        lengths = np.sort(found.n_tokens)
+        batches = [lengths[i : i + checkpoint.AT_ONCE] for i in range(0, n, checkpoint.AT_ONCE)]
+        padded = sum(len(batch) * batch.max() for batch in batches)
+        waste = 100 * (padded - lengths.sum()) / padded
+        unsorted = 100 * (1 - lengths.mean() / lengths.max())
+        yield at_most("padding; peer: all as long as the longest", waste, unsorted, "%", 5)
+        begin = time.perf_counter()
+        records.answers(records.measure(given, model), loss_threshold=None)
+        seconds = time.perf_counter() - begin
+        yield at_most(f"{n} records, from file to verdicts", seconds, min(peers), "s", 120)
+
+
+if __name__ == "__main__":
+    sys.exit(main(rows))
