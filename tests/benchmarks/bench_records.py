@@ -3,7 +3,8 @@
 python tests/benchmarks/bench_records.py
 
 The checkpoint is a Llama of 20 million parameters with random weights: what counts is the work for
-a record, and not what the model knows. Both sides are measured in turns, without loading.
+a record, and not what the model knows. Both sides are measured in turns; ours loads the model each
+time.
 """
 
 import json

@@ -12,6 +12,7 @@ TEXTS = [
     "a",
     "x " * 60,
 ]
+SPECIAL = ["<unk>", "<s>", "</s>"]
 SPECIALS = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
 
 
@@ -21,7 +22,7 @@ def byte_level() -> Tokenizer:
     made.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
-        vocab_size=300, special_tokens=["<unk>", "<s>", "</s>"], initial_alphabet=alphabet
+        vocab_size=300, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
     )
     made.train_from_iterator(TEXTS, trainer)
     return made
@@ -32,7 +33,7 @@ def sentence_piece() -> Tokenizer:
     made.pre_tokenizer = pre_tokenizers.Metaspace()
     made.decoder = decoders.Metaspace()
     trainer = trainers.UnigramTrainer(
-        vocab_size=120, special_tokens=["<unk>", "<s>", "</s>"], unk_token="<unk>"
+        vocab_size=120, special_tokens=SPECIAL, unk_token="<unk>", show_progress=False
     )
     made.train_from_iterator(TEXTS, trainer)
     return made
@@ -41,7 +42,7 @@ def sentence_piece() -> Tokenizer:
 def word_piece() -> Tokenizer:
     made = Tokenizer(WordPiece(unk_token="<unk>"))
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(vocab_size=200, special_tokens=["<unk>", "<s>", "</s>"])
+    trainer = trainers.WordPieceTrainer(vocab_size=200, special_tokens=SPECIAL, show_progress=False)
     made.train_from_iterator(TEXTS, trainer)
     return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,10 @@ from palimpsest.records.losses import Losses
 from palimpsest.training.batches import by_length
 from palimpsest.training.evaluation import measure_batch
 from palimpsest.training.texts import encode_texts
+
+if not torch.cuda.is_available():
+    # DeepSpeed, which transformers imports, would look for a GPU and print that there is none.
+    os.environ.setdefault("DS_ACCELERATOR", "cpu")
 
 BITS, NATS = "bits per byte", "nats per token"
 TOO_LONG = "cut it into shorter records"
