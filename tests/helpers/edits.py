@@ -1,4 +1,4 @@
-"""Changes of a project's files, each a function of its folder."""
+"""Changes of a project's files, each a function of its folder; and of a table's cells."""
 
 import shutil
 from collections.abc import Callable
@@ -60,3 +60,14 @@ def replace(path: Path, content: str | bytes) -> None:
     """Write a new file, and do not change the old one: cases share it with the tour by a link."""
     path.unlink()
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def changed_cell(column, row, value):
+    """An edit of one cell; rows are counted from 1."""
+
+    def edit(frame):
+        frame = frame.astype({column: object})
+        frame.loc[row - 1, column] = value
+        return frame
+
+    return edit

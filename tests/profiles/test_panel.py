@@ -15,6 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.edits import changed_cell as changed
 from helpers.experiments import message
 from helpers.panels import simulated_panel
 from palimpsest import profiles
@@ -49,17 +50,6 @@ def test_a_file_is_read(frame, tmp_path, suffix):
     assert panel.times.tolist() == [0, 1]
     assert panel.cohorts.tolist() == [1, 1, np.inf, np.inf]
     np.testing.assert_array_equal(panel.outcome, [[0.5, 0.7], [0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])
-
-
-def changed(column, row, value):
-    """An edit of one cell; rows are counted from 1."""
-
-    def edit(frame):
-        frame = frame.astype({column: object})
-        frame.loc[row - 1, column] = value
-        return frame
-
-    return edit
 
 
 TIMES = ("time", "cohort")

@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from helpers.edits import changed_cell as cell
 from helpers.experiments import message
 from palimpsest import records
 
@@ -54,17 +55,6 @@ def test_whether_a_record_was_trained_on(frame, words):
     yes, no = words
     frame["trained"] = [yes if id == "a" else no for id in frame["id"]]
     assert records.to_losses(frame).trained.tolist() == [True, False]
-
-
-def cell(column, row, value):
-    """An edit of one cell; rows are counted from 1."""
-
-    def edit(frame):
-        frame = frame.astype({column: object})
-        frame.loc[row - 1, column] = value
-        return frame
-
-    return edit
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,16 @@ def student_p_value(values: ArrayLike, bound: float) -> float:
     return float(2 * stdtr(len(values) - 1, -abs(values.mean() - bound) / error))
 
 
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of the probability behind a share of n independent trials."""
+    from scipy.special import ndtri
+
+    z = ndtri((1 + CONFIDENCE) / 2)
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    reach = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return max(0.0, centre - reach), min(1.0, centre + reach)
+
+
 def median_interval(values: ArrayLike) -> tuple[float, float]:
     """Two of the values, between which the median of their distribution is, whatever this is.
 

@@ -17,7 +17,7 @@ import numpy as np
 from palimpsest.density.kinds import ACCURACY, BINS, DENSITY_BINS, PERPLEXITY, TEXT_BINS
 from palimpsest.density.rounding import OF_DISTANCE, is_flat, of_log_density
 from palimpsest.lazy_import import lazy_import
-from palimpsest.statistics import CONFIDENCE, student
+from palimpsest.statistics import student, wilson
 from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
@@ -116,12 +116,7 @@ def _interval(y: np.ndarray, outcome: str) -> tuple[float, float]:
         return np.maximum(lower, 1.0), upper
     # The means of a string's answers vary less than single answers, so Wilson's interval is wide
     # enough. Student's would have no width where all answers are right.
-    from scipy.special import ndtri
-
-    z, n, share = ndtri((1 + CONFIDENCE) / 2), len(y), y.mean()
-    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    reach = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return max(0.0, centre - reach), min(1.0, centre + reach)
+    return wilson(y.mean(), len(y))
 
 
 def text_bins(density: pd.DataFrame) -> pd.DataFrame:

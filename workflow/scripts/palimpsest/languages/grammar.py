@@ -94,9 +94,10 @@ class Grammar:
         """
         summed: dict[tuple, float] = {}
         for rule in self.rules:
-            pieces = (tuple(s.name) if s.terminal else (s,) for s in rule.rhs)
             rhs = tuple(
-                s if isinstance(s, Symbol) else Symbol(s, True) for own in pieces for s in own
+                symbol
+                for piece in rule.rhs
+                for symbol in ([Symbol(c, True) for c in piece.name] if piece.terminal else [piece])
             )
             summed[rule.lhs, rhs] = summed.get((rule.lhs, rhs), 0.0) + rule.probability
         rules = tuple(Rule(*sides, probability) for sides, probability in summed.items())

@@ -20,7 +20,7 @@ from transformers.modeling_utils import set_zero3_state
 
 from palimpsest.errors import UserError
 from palimpsest.models.folders import check_folder
-from palimpsest.models.limits import POSITIONS, TWIN_POSITIONS, Limits, above_0
+from palimpsest.models.limits import TWIN_POSITIONS, Limits
 from palimpsest.models.table import Model
 from palimpsest.models.tokens import Vocabulary, single_tokens
 
@@ -76,8 +76,7 @@ def limits(row: Model, scale: str) -> Limits:
         return Limits(TWIN_POSITIONS, None)
     with plain_errors(row):
         config = AutoConfig.from_pretrained(row.id, revision=row.revision, trust_remote_code=False)
-    config = config.get_text_config()
-    return Limits(above_0(getattr(config, POSITIONS[0], None)), above_0(config.vocab_size))
+    return Limits.of_config(config)
 
 
 def build(

@@ -23,6 +23,13 @@ class Limits:
     positions: int | None
     vocabulary: int | None
 
+    @classmethod
+    def of_config(cls, config) -> "Limits":
+        """The limits in a configuration of transformers."""
+        config = config.get_text_config()
+        positions = above_0(getattr(config, POSITIONS[0], None))
+        return cls(positions, above_0(config.vocab_size))
+
 
 def known_positions(row: Model, scale: str) -> int | None:
     """The most tokens at once, if known without loading the model; None if unknown.

@@ -16,11 +16,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from palimpsest.errors import UserError
 from palimpsest.models.folders import SAVE_AGAIN
-from palimpsest.models.limits import POSITIONS, Limits, above_0
+from palimpsest.models.limits import Limits
 from palimpsest.records.files import Records
 from palimpsest.records.losses import Losses
-from palimpsest.training.batches import by_length
-from palimpsest.training.evaluation import measure_batch
+from palimpsest.training.evaluation import evaluate
 from palimpsest.training.texts import encode_texts
 
 if not torch.cuda.is_available():
@@ -102,7 +101,6 @@ def _in_unit(found: Measured, records: Records, unit: str) -> np.ndarray:
     return found.nll / math.log(2) / n_bytes
 
 
-@torch.no_grad()
 def losses_under(records: Records, model: str | Path, batch_size: int = AT_ONCE) -> Measured:
     """The nll of every record under one model, see `measure`."""
     name = str(model)
@@ -117,16 +115,10 @@ def losses_under(records: Records, model: str | Path, batch_size: int = AT_ONCE)
         )
     _check_whole(name, loaded, about["missing_keys"])
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    loaded = loaded.to(device).eval()
-    config = loaded.config.get_text_config()
-    positions = next((p for k in POSITIONS if (p := above_0(getattr(config, k, None)))), None)
-    most = Limits(positions, above_0(config.vocab_size))
+    loaded = loaded.to(device)
+    most = Limits.of_config(loaded.config)
     encoded = encode_texts(name, tokenizer, most, list(records.texts), "record", TOO_LONG)
-    nll = np.zeros(len(records.texts))
-    for rows in by_length(encoded.lengths, np.arange(len(nll)), batch_size, 1):
-        batch = encoded.batch(rows, device)
-        logits = loaded(input_ids=batch.ids_BT, attention_mask=batch.mask_BT, use_cache=False)
-        nll[rows] = measure_batch(logits.logits, batch.targets_BT)[0].cpu().numpy()
+    nll = evaluate(loaded, encoded, np.arange(len(records.texts)), batch_size, device)[0]
     if not np.isfinite(nll).all():
         text = records.ids[int((~np.isfinite(nll)).argmax())]
         raise UserError(f"{name}: the loss of the record {text!r} is not a number; {SAVE_AGAIN}")

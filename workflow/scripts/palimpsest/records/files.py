@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from palimpsest.errors import UserError
-from palimpsest.records.losses import GROUP, TRAINED, WHICH
+from palimpsest.records.losses import GROUP, TRAINED, WHICH, check_trained, there
 from palimpsest.tables import user_files
 from palimpsest.tables.kinds import NAME, Column, UserKind
 from palimpsest.tables.user_tables import read_user_table
@@ -54,33 +55,25 @@ def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> 
     if two records have one id, or if no record was trained on. The message names the row.
     """
     file = user_files.opened(path, user_files.TABLES, "a table of records")
-    asked = columns or {}
-    there = [column for column in OPTIONAL if column.name in asked or column.name in file.columns]
-    kind = UserKind(
-        "table of records", "one row for each record", "record", (*NEEDED, *there), renamed=RENAMED
-    )
+    known = (*NEEDED, *there(OPTIONAL, file.columns, columns or {}))
+    rows = "one row for each record"
+    kind = UserKind("table of records", rows, "record", known, renamed=RENAMED)
     table = read_user_table(path, kind, columns)
-    places, values = table.names(TEXT)
-    texts = np.array(values, dtype=object)[places]
+    texts = table.names(TEXT).by_row()
     if blank := [row for row, text in enumerate(texts) if not text.strip()]:
         raise table.wrong(TEXT, blank[0], "has no words")
     ids = np.array([str(number) for number in range(1, len(texts) + 1)], dtype=object)
     if "id" in table.cells:
-        places, names = table.names("id")
-        ids = np.array(names, dtype=object)[places]
-        if len(names) < len(ids):
-            first = {}
-            row = next(r for r, place in enumerate(places) if first.setdefault(place, r) != r)
-            earlier = table.another(first[places[row]])
+        ids = table.names("id").by_row()
+        if (again := pd.Series(ids).duplicated()).any():
+            row = int(again.to_numpy().argmax())
+            earlier = table.another(int((ids == ids[row]).argmax()))
             raise UserError(
                 f"{table.at(row)}: the id {ids[row]!r} is that of {earlier} already; give every "
                 "record an id of its own"
             )
     trained = table.truths(TRAINED) if TRAINED in table.cells else None
-    if trained is not None and not trained.any():
-        raise UserError(f"{table.source}: no record was trained on; add some to ask about")
-    groups = ids
-    if GROUP in table.cells:
-        places, names = table.names(GROUP)
-        groups = np.array(names, dtype=object)[places]
+    if trained is not None:
+        check_trained(table, trained)
+    groups = table.names(GROUP).by_row() if GROUP in table.cells else ids
     return Records(ids, texts, trained, groups, str(path))

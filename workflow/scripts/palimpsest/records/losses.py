@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +63,11 @@ class Losses:
     groups: np.ndarray
     source: str = "losses"
 
+    @property
+    def has_placebo(self) -> bool:
+        """Whether the model was not trained on some record."""
+        return self.trained is not None and not self.trained.all()
+
 
 def read_losses(path: str | Path, columns: Mapping[str, str] | None = None) -> Losses:
     """Read the losses of records from a file, see `to_losses`.
@@ -101,11 +106,16 @@ def to_losses(
 
 
 def _kind(known: Sequence[str], asked: Mapping[str, str]) -> UserKind:
-    """The kind of a table, with those columns that it has or that the user names."""
-    there = [column for column in OPTIONAL if column.name in asked or column.name in known]
-    columns = (*NEEDED, *there)
+    columns = (*NEEDED, *there(OPTIONAL, known, asked))
     rows = "one row for each record and checkpoint"
     return UserKind("table of losses", rows, "record", columns, renamed=RENAMED)
+
+
+def there(
+    columns: Iterable[Column], known: Sequence[str], asked: Mapping[str, str]
+) -> list[Column]:
+    """Those of some optional columns that a table has, or that the user names."""
+    return [column for column in columns if column.name in asked or column.name in known]
 
 
 def _losses(table: UserTable) -> Losses:
@@ -126,13 +136,16 @@ def _losses(table: UserTable) -> Losses:
         found[of_checkpoint, of_record] = values
         return found
 
-    trained = _trained(table, of_record, len(ids))
-    groups = np.array(ids, dtype=object)
+    trained = None
+    if TRAINED in table.cells:
+        trained = _of_records(table, TRAINED, of_record, table.truths(TRAINED))
+        check_trained(table, trained)
+    ids = np.array(ids, dtype=object)
+    groups = ids
     if GROUP in table.cells:
-        of_group, names = table.names(GROUP)
-        groups = np.array(names, dtype=object)[_of_records(table, GROUP, of_record, of_group)]
+        groups = _of_records(table, GROUP, of_record, table.names(GROUP).by_row())
     return Losses(
-        np.array(ids, dtype=object),
+        ids,
         checkpoints,
         by_checkpoint(LOSS),
         by_checkpoint(WITHOUT),
@@ -170,21 +183,18 @@ def _check_cells(
         )
 
 
-def _trained(table: UserTable, of_record: np.ndarray, n_records: int) -> np.ndarray | None:
-    if TRAINED not in table.cells:
-        return None
-    trained = _of_records(table, TRAINED, of_record, table.truths(TRAINED))
+def check_trained(table: UserTable, trained: np.ndarray) -> None:
+    """Raise `UserError` unless the model was trained on some record."""
     if not trained.any():
         raise UserError(f"{table.source}: no record was trained on; add some to ask about")
-    return trained
 
 
 def _of_records(
     table: UserTable, name: str, of_record: np.ndarray, values: np.ndarray
 ) -> np.ndarray:
-    """int[records]: the value of each record; `UserError` if a record has two."""
-    first = pd.Series(values).groupby(of_record).transform("first").to_numpy()
-    if (differs := first != values).any():
+    """[records]: the value of each record; `UserError` if a record has two."""
+    first = pd.Series(values).groupby(of_record).first().to_numpy()
+    if (differs := first[of_record] != values).any():
         row = int(differs.argmax())
         earlier = int((of_record == of_record[row]).argmax())
         raise UserError(
@@ -192,4 +202,4 @@ def _of_records(
             f"{table.another(earlier)} the same record has {table.value(name, earlier)}; a record "
             "has one"
         )
-    return pd.Series(values).groupby(of_record).first().to_numpy()
+    return first

@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
 
+from palimpsest.claims import CONSTANT, RETRAINING
 from palimpsest.errors import Notice, UserError
 from palimpsest.memorisation.measures import Start, contextual, counterfactual, recollection
 from palimpsest.records.losses import Losses
+from palimpsest.statistics import wilson
 
-CONSTANT, RETRAINING, REFERENCE, UNSEEN = "constant", "retraining", "reference model", "unseen"
+REFERENCE, UNSEEN = "reference model", "unseen"  # evidence that no claim rests on
 FALSE_ALARMS = 0.05
-CONFIDENCE = 0.95
 COLUMNS = ["id", "group", "measure", "evidence", "trained", "loss", "threshold", "score"]
 COLUMNS += ["memorised", "p_value"]
 UNKNOWN = "no record was never trained on, so the share of false alarms is unknown"
@@ -78,10 +78,9 @@ def answers(
     Yeom et al., Privacy Risk in Machine Learning (2018), with a quantile as the threshold.
     """
     trained = losses.trained
-    has_placebo = trained is not None and not trained.all()
     if not 0 < false_alarms < 1:
         raise ValueError(f"false_alarms must be between 0 and 1: {false_alarms}")
-    if not has_placebo:
+    if not losses.has_placebo:
         if loss_threshold is None and losses.without is None and losses.reference is None:
             raise UserError(
                 f"{losses.source}: nothing to compare the losses with; give a loss_threshold, or "
@@ -108,7 +107,7 @@ def answers(
                 threshold=found.threshold,
                 score=found.score,
                 memorised=memorised,
-                p_value=_p_values(found.distance, trained),
+                p_value=_p_values(found.distance, trained) if losses.has_placebo else np.nan,
             )
         )
         placebos.append({**keys, **_compared(memorised, trained, losses.groups)})
@@ -131,7 +130,7 @@ class _Measured(NamedTuple):
 def _measures(
     losses: Losses, start: Start, loss_threshold: float | None, false_alarms: float
 ) -> Iterator[_Measured]:
-    loss, trained = losses.loss, losses.trained
+    loss = losses.loss
     found = []
     if loss_threshold is not None:
         found.append(("recollection", CONSTANT, recollection(loss, loss_threshold, start)))
@@ -145,8 +144,8 @@ def _measures(
         distance = np.full(len(threshold), np.inf)
         np.divide(loss[-1], threshold, out=distance, where=threshold > 0)
         yield _Measured(name, evidence, threshold, score, distance)
-    if trained is not None and not trained.all():
-        threshold = _of_unseen(loss[-1], trained, false_alarms)
+    if losses.has_placebo:
+        threshold = _of_unseen(loss[-1], losses.trained, false_alarms)
         below = np.maximum(threshold - loss[-1], 0)
         score = np.divide(below, threshold, out=np.zeros_like(below), where=threshold > 0)
         yield _Measured("loss attack", UNSEEN, threshold, score, loss[-1])
@@ -173,13 +172,8 @@ def _of_unseen(loss: np.ndarray, trained: np.ndarray, false_alarms: float) -> np
     return threshold
 
 
-def _p_values(distance: np.ndarray, trained: np.ndarray | None) -> np.ndarray:
-    """float[records]: the share of the placebo, with the record, that is at most as far.
-
-    NaN without a placebo.
-    """
-    if trained is None or trained.all():
-        return np.full(len(distance), np.nan)
+def _p_values(distance: np.ndarray, trained: np.ndarray) -> np.ndarray:
+    """float[records]: the share of the placebo, with the record, that is at most as far."""
     unseen = np.sort(distance[~trained])
     as_near = np.searchsorted(unseen, distance, side="right")
     # A record that was never trained on is in the placebo already.
@@ -216,16 +210,9 @@ def newcombe(share: float, other: float, n: int, n_other: int) -> tuple[float, f
     """
     if not n or not n_other:
         return np.nan, np.nan
-    (low, high), (other_low, other_high) = _wilson(share, n), _wilson(other, n_other)
+    (low, high), (other_low, other_high) = wilson(share, n), wilson(other, n_other)
     difference = share - other
     return (
         difference - float(np.hypot(share - low, other_high - other)),
         difference + float(np.hypot(high - share, other - other_low)),
     )
-
-
-def _wilson(share: float, n: int) -> tuple[float, float]:
-    z = norm.ppf((1 + CONFIDENCE) / 2)
-    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
-    return middle - half, middle + half

@@ -59,6 +59,10 @@ class Factorised(NamedTuple):
     places: np.ndarray
     values: list
 
+    def by_row(self) -> np.ndarray:
+        """object[rows]: the value of each row, if no cell is missing."""
+        return np.array(self.values, dtype=object)[self.places]
+
     def first_rows(self) -> np.ndarray:
         """int64[values]: the first row of each value."""
         first = np.zeros(len(self.values) + 1, dtype=np.int64)  # the last is of missing cells
