@@ -31,13 +31,15 @@ def lazy_import(name: str) -> ModuleType:
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
     """A package's `__getattr__`: each public name is imported from its module on first use.
 
-    `modules` maps a public name to the module of the package that defines the name.
+    `modules` maps a public name to the module of the package that defines the name, or to the whole
+    name of a module of another package.
     """
 
     def __getattr__(name: str):
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
+        module = modules[name] if "." in modules[name] else f"{package}.{modules[name]}"
+        return getattr(importlib.import_module(module), name)
 
     return __getattr__
 

@@ -6,10 +6,10 @@ MODULES = {
     "Answers": "verdicts",
     "answers": "verdicts",
     "Losses": "losses",
-    "Records": "files",
+    "Records": "palimpsest.corpora.records",
     "measure": "checkpoint",
     "read_losses": "losses",
-    "read_records": "files",
+    "read_records": "palimpsest.corpora.records",
     "to_losses": "losses",
 }
 __all__ = list(MODULES)

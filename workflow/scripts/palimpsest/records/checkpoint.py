@@ -14,10 +14,10 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from palimpsest.corpora.records import Records
 from palimpsest.errors import UserError
 from palimpsest.models.folders import SAVE_AGAIN
 from palimpsest.models.limits import Limits
-from palimpsest.records.files import Records
 from palimpsest.records.losses import Losses
 from palimpsest.training.evaluation import evaluate
 from palimpsest.training.texts import encode_texts

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from palimpsest.corpora.records import GROUP, TRAINED, WHICH, check_trained, there
 from palimpsest.errors import UserError
 from palimpsest.tables import user_files
-from palimpsest.tables.kinds import NAME, NUMBER, TIME, TRUTH, Column, UserKind
+from palimpsest.tables.kinds import NAME, NUMBER, TIME, Column, UserKind
 from palimpsest.tables.user_tables import UserTable, read_user_table, user_table
 
 LOSS, WITHOUT, REFERENCE = "loss", "loss_without", "loss_reference"
-TRAINED, GROUP = "trained", "group"
 NEEDED = (
     Column("id", NAME, "the name of the record"),
     Column("checkpoint", TIME, "when the record was measured, such as the step of a checkpoint"),
     Column(LOSS, NUMBER, "the model's loss of the record, not negative"),
-)
-# Which records they are
-WHICH = (
-    Column(TRAINED, TRUTH, "whether the model was trained on the record: true or false"),
-    Column(GROUP, NAME, "the name of the record's group, such as a person"),
 )
 # The columns that a table may lack, in the order of their use
 OPTIONAL = (
@@ -111,13 +106,6 @@ def _kind(known: Sequence[str], asked: Mapping[str, str]) -> UserKind:
     return UserKind("table of losses", rows, "record", columns, renamed=RENAMED)
 
 
-def there(
-    columns: Iterable[Column], known: Sequence[str], asked: Mapping[str, str]
-) -> list[Column]:
-    """Those of some optional columns that a table has, or that the user names."""
-    return [column for column in columns if column.name in asked or column.name in known]
-
-
 def _losses(table: UserTable) -> Losses:
     of_record, ids = table.names("id")
     (times,), _ = table.times("checkpoint")
@@ -181,12 +169,6 @@ def _check_cells(
             f"{table.at(row)}: the record {ids[record]!r} has losses at {counts[record]} of "
             f"{n_checkpoints} checkpoints; measure it at all of them, or leave the record out"
         )
-
-
-def check_trained(table: UserTable, trained: np.ndarray) -> None:
-    """Raise `UserError` unless the model was trained on some record."""
-    if not trained.any():
-        raise UserError(f"{table.source}: no record was trained on; add some to ask about")
 
 
 def _of_records(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +10,16 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.errors import UserError
-from palimpsest.records.losses import GROUP, TRAINED, WHICH, check_trained, there
 from palimpsest.tables import user_files
-from palimpsest.tables.kinds import NAME, Column, UserKind
-from palimpsest.tables.user_tables import read_user_table
+from palimpsest.tables.kinds import NAME, TRUTH, Column, UserKind
+from palimpsest.tables.user_tables import UserTable, read_user_table
 
-TEXT = "text"
+TEXT, TRAINED, GROUP = "text", "trained", "group"
+# Which records they are
+WHICH = (
+    Column(TRAINED, TRUTH, "whether the model was trained on the record: true or false"),
+    Column(GROUP, NAME, "the name of the record's group, such as a person"),
+)
 NEEDED = (Column(TEXT, NAME, "the text of the record"),)
 OPTIONAL = (Column("id", NAME, "the name of the record"), *WHICH)
 RENAMED = "{text: body, id: key}"
@@ -77,3 +81,16 @@ def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> 
         check_trained(table, trained)
     groups = table.names(GROUP).by_row() if GROUP in table.cells else ids
     return Records(ids, texts, trained, groups, str(path))
+
+
+def there(
+    columns: Iterable[Column], known: Sequence[str], asked: Mapping[str, str]
+) -> list[Column]:
+    """Those of some optional columns that a table has, or that the user names."""
+    return [column for column in columns if column.name in asked or column.name in known]
+
+
+def check_trained(table: UserTable, trained: np.ndarray) -> None:
+    """Raise `UserError` unless the model was trained on some record."""
+    if not trained.any():
+        raise UserError(f"{table.source}: no record was trained on; add some to ask about")
