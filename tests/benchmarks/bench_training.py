@@ -73,7 +73,7 @@ class BareLoop:
 
     def __init__(self, run: Run, encoded, multiset):
         self.recipe, self.encoded, self.multiset = run.recipe, encoded, multiset
-        vocabulary = len(run.corpus.terminals) + 2
+        vocabulary = len(run.corpus.alphabet.terminals) + 2
         self.model = build_model(run.row, "twin", vocabulary, 0, torch.float32)
         rate = self.recipe.learning_rate
         self.optimizer = torch.optim.AdamW(

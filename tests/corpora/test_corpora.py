@@ -48,8 +48,8 @@ def test_strings_are_of_the_corpus_symbols(corpus):
     """Each symbol is one word, as datasets write strings with spaces between symbols."""
     strings, log_probs = corpus.draw(50, seed=0)
     assert 0 < len(strings) == len(log_probs) <= 50
-    assert {symbol for string in strings for symbol in string} <= set(corpus.terminals)
-    assert all(len(symbol.split()) == 1 for symbol in corpus.terminals)
+    assert {symbol for string in strings for symbol in string} <= set(corpus.alphabet.terminals)
+    assert all(len(symbol.split()) == 1 for symbol in corpus.alphabet.terminals)
     assert len(set(strings)) <= corpus.n_strings()
     assert max(map(len, strings)) <= corpus.longest()
     assert 0 < corpus.expected_length() <= corpus.longest()
@@ -284,7 +284,7 @@ def test_composed_and_decomposed_letters_are_said(tmp_path):
     path.write_text(f"un {composed}\nrien\ndeux {decomposed}\n", encoding="utf-8")
     assert "1 words are written with composed and with decomposed letters" in noticed(path)
     assert "in lines 1 and 3" in noticed(path)
-    assert len(read_corpus(path).terminals) == 5
+    assert len(read_corpus(path).alphabet.terminals) == 5
     for word in (composed, decomposed):
         path.write_text(f"un {word}\ndeux {word}s\n", encoding="utf-8")
         assert not noticed(path)

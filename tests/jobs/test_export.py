@@ -12,6 +12,7 @@ from helpers.commands import MODELS
 from palimpsest.errors import UserError
 from palimpsest.jobs.export import export, export_run
 from palimpsest.models import read_models
+from palimpsest.models.alphabets import Alphabet
 from palimpsest.models.build import build
 
 TERMINALS = tuple("123456789")
@@ -37,7 +38,7 @@ def predicted(model) -> torch.Tensor:
 def test_a_twin_of_every_family_predicts_the_same(tmp_path, kind):
     row = FAMILIES[kind]
     model = build(row, "twin", 11, 5, torch.float32).eval()
-    export(tmp_path / "made", row, "twin", TERMINALS, changed(model), {})
+    export(tmp_path / "made", row, "twin", Alphabet(TERMINALS), changed(model), {})
     loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "made")
     torch.testing.assert_close(predicted(loaded), predicted(model))
     assert sorted(loaded.state_dict()) == sorted(model.state_dict())
@@ -47,7 +48,7 @@ def test_weights_keep_their_number_format(tmp_path):
     """A model that was trained in bf16 is loaded in bf16."""
     row = FAMILIES["llama"]
     model = build(row, "twin", 11, 5, torch.bfloat16).eval()
-    export(tmp_path / "made", row, "twin", TERMINALS, changed(model), {})
+    export(tmp_path / "made", row, "twin", Alphabet(TERMINALS), changed(model), {})
     loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "made")
     assert loaded.dtype == torch.bfloat16
     assert torch.equal(predicted(loaded), predicted(model))
@@ -57,7 +58,7 @@ def test_a_twin_has_a_tokenizer_of_its_terminals(tmp_path):
     """A start token comes first; a word that is no terminal is an error and not another token."""
     row, terminals = FAMILIES["llama"], ("a", "bc", "<start>", "é", "x<end>")
     weights = changed(build(row, "twin", 7, 5, torch.float32))
-    export(tmp_path / "made", row, "twin", terminals, weights, {"seed": 3})
+    export(tmp_path / "made", row, "twin", Alphabet(terminals), weights, {"seed": 3})
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "made")
     assert tokenizer("a bc <start> é x<end>").input_ids == [0, 2, 3, 4, 5, 6]
     assert tokenizer.decode([2, 3, 5]) == "a bc é"
@@ -75,7 +76,7 @@ def test_a_full_model_takes_its_tokenizer_along(tmp_path):
     given = {"do_sample": False, "temperature": 0.6, "bos_token_id": 1}
     (Path(row.id) / "generation_config.json").write_text(json.dumps(given))
     model = build(row, "full", 0, 0, torch.float32).eval()
-    export(tmp_path / "made", row, "full", TERMINALS, changed(model), {})
+    export(tmp_path / "made", row, "full", Alphabet(TERMINALS), changed(model), {})
     loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "made")
     torch.testing.assert_close(predicted(loaded), predicted(model))
     own, theirs = (AutoTokenizer.from_pretrained(path) for path in (tmp_path / "made", row.id))
@@ -100,7 +101,7 @@ def test_other_weights_are_refused_and_leave_nothing(tmp_path, damage, said):
     weights = changed(build(row, "twin", 11, 5, torch.float32))
     damage(weights)
     with pytest.raises(UserError, match=said):
-        export(tmp_path / "made", row, "twin", TERMINALS, weights, {})
+        export(tmp_path / "made", row, "twin", Alphabet(TERMINALS), weights, {})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -109,7 +110,7 @@ def test_an_older_folder_is_replaced_as_a_whole(tmp_path):
     (tmp_path / "made").mkdir()
     (tmp_path / "made/older.txt").write_text("older")
     weights = changed(build(row, "twin", 11, 5, torch.float32))
-    export(tmp_path / "made", row, "twin", TERMINALS, weights, {})
+    export(tmp_path / "made", row, "twin", Alphabet(TERMINALS), weights, {})
     names = {path.name for path in (tmp_path / "made").iterdir()}
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= names
     assert "older.txt" not in names

@@ -24,6 +24,7 @@ from transformers import (
 
 from palimpsest.errors import UserError
 from palimpsest.models import Model, read_models, resolve
+from palimpsest.models.alphabets import Alphabet
 from palimpsest.models.build import build, tokens, twin_config
 from palimpsest.models.folders import check_folder, is_folder
 from palimpsest.models.table import learning_rate
@@ -318,7 +319,7 @@ def test_twins_of_like_families_start_from_different_weights():
 def test_a_twins_tokens_are_the_alphabet():
     """Start and end, then one token per terminal, all different."""
     row = read_models(TABLE)["opt-1.3b"]
-    ids = tokens(row, "twin", ("a", "b", "long-word"))
+    ids = tokens(row, "twin", Alphabet(("a", "b", "long-word")))
     assert len({ids.start, ids.end, *ids.terminals}) == 5
     assert max(ids.start, ids.end, *ids.terminals) == 4
 
@@ -385,7 +386,7 @@ def test_a_folder_is_a_model(folder):
     saved = build(read_models(TABLE)["llama-3.2-1b"], "twin", 12, 5, torch.float32)
     for ours, theirs in zip(model.parameters(), saved.parameters(), strict=True):
         assert torch.equal(ours, theirs)
-    ids = tokens(row, "full", DIGITS)
+    ids = tokens(row, "full", Alphabet(DIGITS))
     assert ids.terminals == tuple(range(3, 12))
     assert (ids.start, ids.end) == (1, 2)
 
@@ -399,14 +400,14 @@ def test_the_weights_have_the_dtype_asked_for(folder):
 def test_a_tokenizer_without_a_start_uses_its_end(folder):
     """For example, Qwen's tokenizer and tokenizers like OPT's."""
     word_level(DIGITS, eos_token="</s>").save_pretrained(folder)
-    ids = tokens(row_of(folder), "full", DIGITS)
+    ids = tokens(row_of(folder), "full", Alphabet(DIGITS))
     assert (ids.start, ids.end) == (2, 2)
 
 
 def test_a_tokenizer_without_an_end_is_refused(folder):
     """If there is neither token, one line names the model."""
     word_level(DIGITS, bos_token="<s>", pad_token="<unk>").save_pretrained(folder)
-    text = user_error(lambda: tokens(row_of(folder), "full", DIGITS))
+    text = user_error(lambda: tokens(row_of(folder), "full", Alphabet(DIGITS)))
     assert text == "mine: its tokenizer defines none of eos_token_id"
 
 
@@ -416,15 +417,15 @@ def test_a_terminal_that_is_split_is_refused(folder, terminal):
     pieces = ["<unk>", "<s>", "</s>", "1", "2", "##2", "ab", "##c"]
     made = WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="<unk>")
     tokenizer(made, bos_token="<s>", eos_token="</s>").save_pretrained(folder)
-    assert tokens(row_of(folder), "full", ("1", "2")).terminals == (3, 4)
-    text = user_error(lambda: tokens(row_of(folder), "full", ("1", terminal)))
+    assert tokens(row_of(folder), "full", Alphabet(("1", "2"))).terminals == (3, 4)
+    text = user_error(lambda: tokens(row_of(folder), "full", Alphabet(("1", terminal))))
     assert text.startswith(f"mine: its tokenizer splits the terminal {terminal!r} into 2 tokens")
     assert "choose other terminals" in text
 
 
 def test_a_terminal_that_is_unknown_is_refused(folder):
     """The unknown token must not stand for a terminal."""
-    text = user_error(lambda: tokens(row_of(folder), "full", ("1", "x")))
+    text = user_error(lambda: tokens(row_of(folder), "full", Alphabet(("1", "x"))))
     assert text.startswith("mine: ")
     assert "'x'" in text
 
@@ -434,7 +435,7 @@ def test_terminals_have_tokens_of_their_own(folder):
     made = word_level(DIGITS)
     made.backend_tokenizer.normalizer = normalizers.Replace("one", "1")
     made.save_pretrained(folder)
-    text = user_error(lambda: tokens(row_of(folder), "full", ("1", "one")))
+    text = user_error(lambda: tokens(row_of(folder), "full", Alphabet(("1", "one"))))
     assert text.startswith("mine: ")
     assert "'one'" in text
 
@@ -477,7 +478,7 @@ def test_a_missing_file_is_named(folder, files, missing):
     for work in (
         lambda: check_folder(row_of(folder)),
         lambda: build(row_of(folder), "full", 12, 0, torch.float32),
-        lambda: tokens(row_of(folder), "full", DIGITS),
+        lambda: tokens(row_of(folder), "full", Alphabet(DIGITS)),
     ):
         assert missing in user_error(work)
 
@@ -487,7 +488,7 @@ def test_an_empty_folder_is_one_line(tmp_path, work):
     """The message says what the folder must hold."""
     load = {
         "build": lambda: build(row_of(tmp_path), "full", 12, 0, torch.float32),
-        "tokens": lambda: tokens(row_of(tmp_path), "full", DIGITS),
+        "tokens": lambda: tokens(row_of(tmp_path), "full", Alphabet(DIGITS)),
     }[work]
     text = user_error(load)
     assert text.startswith(f"mine: cannot load {tmp_path}")
@@ -501,7 +502,7 @@ def test_a_model_that_cannot_be_had_is_one_line(monkeypatch, work, id):
     offline(monkeypatch)
     load = {
         "build": lambda: build(row_of(id), "full", 12, 0, torch.float32),
-        "tokens": lambda: tokens(row_of(id), "full", DIGITS),
+        "tokens": lambda: tokens(row_of(id), "full", Alphabet(DIGITS)),
     }[work]
     text = user_error(load)
     assert text.startswith(f"mine: cannot load {id} at revision main (HF_HUB_OFFLINE is set)")
@@ -527,7 +528,7 @@ def test_code_that_comes_with_a_checkpoint_is_never_run(folder, tmp_path):
         (folder / name).write_text(json.dumps({**content, "auto_map": entries}))
     for work in (
         lambda: build(row_of(folder), "full", 12, 0, torch.float32),
-        lambda: tokens(row_of(folder), "full", DIGITS),
+        lambda: tokens(row_of(folder), "full", Alphabet(DIGITS)),
     ):
         with contextlib.suppress(UserError):
             work()

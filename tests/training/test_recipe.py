@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from transformers import LlamaConfig, LlamaForCausalLM, get_linear_schedule_with_warmup
 
 from palimpsest.errors import UserError
-from palimpsest.models.build import Tokens
+from palimpsest.models.build import SymbolTokens
 from palimpsest.training.batches import IGNORED, by_length, encode, micro_batches
 from palimpsest.training.evaluation import evaluate, measure_batch, predict, summarise
 from palimpsest.training.recipe import Recipe, epoch_order
 
 CPU = torch.device("cpu")
 TERMINALS = ("1", "2", "3", "x")
-TOKENS = Tokens(terminals=(5, 7, 4, 9), start=2, end=3)
+TOKENS = SymbolTokens(TERMINALS, terminals=(5, 7, 4, 9), start=2, end=3)
 
 texts = st.lists(
     st.lists(st.sampled_from(TERMINALS), min_size=1, max_size=9).map(" ".join),
@@ -161,7 +161,7 @@ def test_measuring_covers_every_string(lengths, batch, processes):
 @pytest.mark.parametrize("predict_end", [False, True])
 def test_encoding_is_symbol_by_symbol(predict_end):
     """A start token, one token per terminal, the end token if it is predicted, then padding."""
-    encoded = encode(pd.Series(["1 2 3", "x"]), TERMINALS, TOKENS, predict_end)
+    encoded = encode(pd.Series(["1 2 3", "x"]), TOKENS, predict_end)
     if predict_end:
         assert encoded.ids.tolist() == [[2, 5, 7, 4, 3], [2, 9, 3, 3, 3]]
         assert encoded.n_tokens.tolist() == [4, 2]
@@ -173,13 +173,13 @@ def test_encoding_is_symbol_by_symbol(predict_end):
 def test_a_symbol_that_is_no_terminal_is_refused():
     """The symbol is named, in one line, with the remedy."""
     with pytest.raises(UserError) as error:
-        encode(pd.Series(["1 2", "1 q"]), TERMINALS, TOKENS, False)
+        encode(pd.Series(["1 2", "1 q"]), TOKENS, False)
     assert "has the symbol 'q', which is not a terminal" in str(error.value)
 
 
 def test_a_batch_is_padded_and_masked():
     """Inputs lose the last token, targets the start; padding is masked and never predicted."""
-    encoded = encode(pd.Series(["1 2 3", "x", "1 1 1 1 1"]), TERMINALS, TOKENS, False)
+    encoded = encode(pd.Series(["1 2 3", "x", "1 1 1 1 1"]), TOKENS, False)
     batch = encoded.batch(np.array([1, 0]), CPU)
     assert batch.ids_BT.tolist() == [[2, 9, 3], [2, 5, 7]]
     assert batch.mask_BT.tolist() == [[1, 1, 0], [1, 1, 1]]
@@ -188,13 +188,13 @@ def test_a_batch_is_padded_and_masked():
 
 def test_a_batch_of_equal_lengths_has_no_mask():
     """A mask of ones only costs time."""
-    encoded = encode(pd.Series(["1 2", "x x", "1"]), TERMINALS, TOKENS, True)
+    encoded = encode(pd.Series(["1 2", "x x", "1"]), TOKENS, True)
     assert encoded.batch(np.array([0, 1]), CPU).mask_BT is None
 
 
 def test_a_filler_row_predicts_nothing():
     """A place left over in a pass has no target, though it has tokens to keep the shape."""
-    encoded = encode(pd.Series(["1 2 3", "x"]), TERMINALS, TOKENS, False)
+    encoded = encode(pd.Series(["1 2 3", "x"]), TOKENS, False)
     batch = encoded.batch(np.array([0, -1, -1]), CPU)
     assert batch.ids_BT.shape == (3, 3)
     assert batch.targets_BT.tolist() == [[5, 7, 4], [IGNORED] * 3, [IGNORED] * 3]
@@ -274,11 +274,11 @@ def llama():
 @given(texts=texts, predict_end=st.booleans(), batch=st.integers(1, 5))
 def test_strings_are_measured_as_if_alone(texts, predict_end, batch):
     """Padding, batching and order change nothing: each string's numbers are its own."""
-    encoded = encode(pd.Series(texts), TERMINALS, TOKENS, predict_end)
+    encoded = encode(pd.Series(texts), TOKENS, predict_end)
     together = evaluate(llama(), encoded, np.arange(len(encoded.lengths)), batch, CPU)
     assert together.shape == (3, len(texts))
     for row, text in enumerate(texts):
-        alone = encode(pd.Series([text]), TERMINALS, TOKENS, predict_end)
+        alone = encode(pd.Series([text]), TOKENS, predict_end)
         ids = torch.from_numpy(alone.ids)
         with torch.no_grad():
             logits = llama()(input_ids=ids[:, :-1]).logits
@@ -290,7 +290,7 @@ def test_strings_are_measured_as_if_alone(texts, predict_end, batch):
 
 def test_measuring_leaves_the_model_in_training_mode():
     """The next epoch trains as the last one did, and no gradient is kept."""
-    encoded = encode(pd.Series(["1 2"]), TERMINALS, TOKENS, False)
+    encoded = encode(pd.Series(["1 2"]), TOKENS, False)
     model = llama().train()
     evaluate(model, encoded, np.arange(len(encoded.lengths)), 4, CPU)
     assert model.training
@@ -299,7 +299,7 @@ def test_measuring_leaves_the_model_in_training_mode():
 
 def test_a_filler_row_gives_no_gradient():
     """A pass with fillers has the loss and gradient of the pass without them."""
-    encoded = encode(pd.Series(["1 2 3", "x", "2 2"]), TERMINALS, TOKENS, False)
+    encoded = encode(pd.Series(["1 2 3", "x", "2 2"]), TOKENS, False)
 
     def gradient(rows):
         batch = encoded.batch(np.array(rows), CPU)

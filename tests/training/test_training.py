@@ -315,7 +315,7 @@ def loss_per_token(model, ids, lengths):
 def by_hand(house):
     """Loss [epochs + 1, strings] of the same training in plain PyTorch, without the engine."""
     strings = tables.read(house.dataset(), KINDS["strings"])
-    terminals = GrammarCorpus.from_file(GRAMMAR).terminals
+    terminals = GrammarCorpus.from_file(GRAMMAR).alphabet.terminals
     rows = [[0, *(2 + terminals.index(s) for s in t.split(" "))] for t in strings["text"]]
     lengths = [len(row) for row in rows]
     ids = torch.ones((len(rows), max(lengths)), dtype=torch.long)
@@ -422,7 +422,7 @@ def test_weights_after_every_epoch_are_kept(house):
     assert final.keys() == last.keys()
     assert all(torch.equal(final[name], last[name]) for name in final)
     row = read_models(TABLE)[TWIN.removesuffix("-twin")]
-    terminals = GrammarCorpus.from_file(GRAMMAR).terminals
+    terminals = GrammarCorpus.from_file(GRAMMAR).alphabet.terminals
     untrained = build_model(row, "twin", 2 + len(terminals), 0, torch.float32)
     first = load_file(folder / "epoch-0.safetensors")
     for name, weights in untrained.named_parameters():

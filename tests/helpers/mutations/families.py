@@ -40,7 +40,7 @@ def grammar(path: Path) -> bytes:
     corpus = read_corpus(path)
     log_probs = corpus.log_probability(grammars.STRINGS)
     shown = [f"{value:.12g}" if math.isfinite(value) else "-inf" for value in log_probs]
-    return json.dumps([sorted(corpus.terminals), shown]).encode()
+    return json.dumps([sorted(corpus.alphabet.terminals), shown]).encode()
 
 
 def density_text(path: Path) -> bytes:

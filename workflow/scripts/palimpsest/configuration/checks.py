@@ -180,7 +180,9 @@ def split_terminals(settings: Settings, models: Iterable[str], languages: Iterab
         row, scale = resolve(model, settings.models)
         tokenizer = Path(row.id) / "tokenizer.json"
         if scale == "full" and tokenizer.is_file():
-            check_local(row, tokenizer, (settings.corpus(name).terminals for name in languages))
+            corpora = [settings.corpus(name) for name in languages]
+            symbols = (corpus.alphabet.terminals for corpus in corpora if not corpus.is_text)
+            check_local(row, tokenizer, symbols)
 
 
 def long_strings(settings: Settings, requests: Iterable[Runs]) -> None:
@@ -195,6 +197,8 @@ def long_strings(settings: Settings, requests: Iterable[Runs]) -> None:
     for model, name in dict.fromkeys((runs.model, runs.corpus) for runs in requests):
         corpus = settings.corpus(name)
         most = known_positions(*resolve(model, settings.models))
+        if corpus.is_text:
+            continue  # only the job that trains knows the tokens
         if not corpus.has_probabilities:
             what = f"the longest line of {corpus.name}"
             check_positions(model, what, corpus.longest() + more, most, corpus.when_too_long)

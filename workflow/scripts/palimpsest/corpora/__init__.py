@@ -1,6 +1,6 @@
-"""Corpora: the sources of strings. A corpus is a grammar or a user's text."""
+"""Corpora: the sources of strings. A corpus is a grammar, a user's text, or a user's records."""
 
-from palimpsest.corpora.corpus import Corpus, String, text_of
+from palimpsest.corpora.corpus import Corpus, String, predicted, text_of, text_string
 from palimpsest.corpora.files import corpus_names, find_corpus, read_corpus
 from palimpsest.corpora.grammar_corpus import GrammarCorpus
 from palimpsest.corpora.text_corpus import TextCorpus
@@ -12,6 +12,8 @@ __all__ = [
     "TextCorpus",
     "corpus_names",
     "find_corpus",
+    "predicted",
     "read_corpus",
     "text_of",
+    "text_string",
 ]

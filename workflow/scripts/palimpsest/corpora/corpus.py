@@ -5,6 +5,8 @@ from typing import Protocol
 
 import numpy as np
 
+from palimpsest.models.alphabets import Alphabet
+
 TRAIN, TEST, COUNTERPART, VALIDATION, FORGET, SIDE = range(6)  # purposes of random numbers
 
 String = tuple[str, ...]  # the symbols of a string
@@ -14,14 +16,17 @@ class Corpus(Protocol):
     """A source of strings.
 
     `name` is used in messages, and so is `when_too_few`, the remedy if there are too few strings.
-    `terminals` are the symbols of the strings; a twin's vocabulary has one token for each.
-    `has_probabilities` says whether the probabilities of strings are known.
+    `has_probabilities` says whether the probabilities of strings are known. `alphabet` is what the
+    strings are made of, and `is_text` says whether a model's tokenizer cuts them; then a string has
+    one symbol, the whole text. To train the tokenizer of twins takes time, so nobody should ask for
+    the alphabet before a job starts, unless the strings are symbols.
     """
 
     name: str
     when_too_few: str
-    terminals: tuple[str, ...]
     has_probabilities: bool
+    is_text: bool
+    alphabet: Alphabet
 
     def draw(self, n: int, seed: int, purpose: int = TRAIN) -> tuple[list[String], np.ndarray]:
         """`n` strings, and for each the log probability float64[n] of its derivation.
@@ -59,10 +64,13 @@ class Corpus(Protocol):
         """The largest number of strings that can be drawn, with copies; may be infinite."""
 
     def expected_length(self) -> float:
-        """Expected number of symbols of a string."""
+        """Expected number of symbols of a string; of a text, a rough number of tokens."""
 
     def longest(self) -> float:
-        """Number of symbols of the longest string; infinite if there is no longest string."""
+        """Number of symbols of the longest string; infinite if there is no longest string.
+
+        Of a text, a rough number of tokens.
+        """
 
 
 def stream(seed: int, purpose: int) -> int:
@@ -73,6 +81,17 @@ def stream(seed: int, purpose: int) -> int:
 def text_of(string: Sequence[str]) -> str:
     """A string in the format of tables: its symbols, separated by spaces."""
     return " ".join(string)
+
+
+def predicted(string: Sequence[str], is_text: bool, predict_end: bool) -> int:
+    """What a model predicts of a string: its symbols, or the bytes of a text; and the end."""
+    length = len(text_of(string).encode()) if is_text else len(string)
+    return length + predict_end
+
+
+def text_string(text: str) -> String:
+    """A text as a string of a corpus whose strings are text."""
+    return (text,)
 
 
 def groups_by_string(strings: Sequence[String]) -> dict[String, str]:

@@ -1,4 +1,4 @@
-"""Files of corpora: a grammar ends with .pcfg, a text with .txt."""
+"""Files of corpora: a grammar ends with .pcfg, a text with .txt, records with .jsonl."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from palimpsest.languages import Grammar
 from palimpsest.models.table import NAME, NAMES_ARE
 
 RESULTS = "results/"
-SUFFIXES = GRAMMAR, TEXT = ".pcfg", ".txt"
+SUFFIXES = GRAMMAR, TEXT, RECORDS = ".pcfg", ".txt", ".jsonl"
 
 
 def read_corpus(path: str | Path) -> Corpus:
@@ -25,6 +25,11 @@ def read_corpus(path: str | Path) -> Corpus:
         return GrammarCorpus.from_file(path)
     if suffix == TEXT:
         return TextCorpus.from_file(path)
+    if suffix == RECORDS:
+        # Tables are slow to import, and Snakemake reads this file.
+        from palimpsest.corpora.records_corpus import RecordsCorpus
+
+        return RecordsCorpus.from_file(path)
     known = " or ".join(SUFFIXES)
     raise UserError(f"{path}: is not the file of a corpus; its name must end with {known}")
 
@@ -34,7 +39,7 @@ def read_grammar(path: str | Path) -> Grammar:
 
     Raises `UserError` if the corpus is a text, or the file cannot be read.
     """
-    if Path(path).suffix == TEXT:
+    if Path(path).suffix in (TEXT, RECORDS):
         raise UserError(f"{path}: is a text; a sample, targets and entropies need a grammar")
     return GrammarCorpus.from_file(path).grammar
 

@@ -12,6 +12,7 @@ from palimpsest.errors import UserError
 from palimpsest.languages import Grammar, GrammarWarning, emptiness
 from palimpsest.languages.notation import Symbol
 from palimpsest.languages.structure import Rule
+from palimpsest.models.alphabets import Alphabet
 
 ALL_BUT_SURE = 1e-6  # the largest chance that no string is longer
 FIRST = "first choice"  # no name of a grammar file has a space
@@ -25,6 +26,7 @@ class GrammarCorpus:
     """
 
     has_probabilities = True
+    is_text = False
     when_too_few = "choose a richer language"
 
     def __init__(self, grammar: Grammar):
@@ -46,7 +48,7 @@ class GrammarCorpus:
                 stacklevel=2,
             )
         self.name = grammar.name
-        self.terminals = grammar.terminals
+        self.alphabet = Alphabet(grammar.terminals)
 
     @classmethod
     def from_file(cls, path: str | Path) -> "GrammarCorpus":

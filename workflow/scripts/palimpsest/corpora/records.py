@@ -37,6 +37,9 @@ class Records:
         Whether the model was trained on the record. Records on which it was not are the placebo.
     groups : str[records]; without a column `group`, each record is a group of its own
     source : the name of the file in messages
+    splits : str[records] or None: train, test, holdout, forget or retain
+    copies : int64[records] or None
+        How often the record is in the training data; None: once each.
     """
 
     ids: np.ndarray
@@ -44,6 +47,8 @@ class Records:
     trained: np.ndarray | None
     groups: np.ndarray
     source: str = "records"
+    splits: np.ndarray | None = None
+    copies: np.ndarray | None = None
 
 
 def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> Records:

@@ -2,13 +2,14 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from palimpsest.corpora.corpus import TRAIN, String, groups_by_string
+from palimpsest.corpora.orders import order_of_groups
 from palimpsest.errors import Notice, UserError
+from palimpsest.models.alphabets import Alphabet
 from palimpsest.plain_text import read_text, two_spellings, unusual_characters
 
 
@@ -21,6 +22,7 @@ class TextCorpus:
     """
 
     has_probabilities = False
+    is_text = False
     when_too_few = "add lines to the text"
 
     def __init__(self, name: str, strings: Sequence[String], lines: Sequence[int] | None = None):
@@ -32,7 +34,9 @@ class TextCorpus:
         self.name = name
         self.strings = list(strings)
         self.lines = list(lines or range(1, len(self.strings) + 1))
-        self.terminals = tuple(sorted({word for string in self.strings for word in string}))
+        self.alphabet = Alphabet(
+            tuple(sorted({word for string in self.strings for word in string}))
+        )
 
     @classmethod
     def from_file(cls, path: str | Path) -> "TextCorpus":
@@ -47,7 +51,7 @@ class TextCorpus:
         remarks = [
             *_copies(corpus),
             *unusual_characters(lines, "separates words", "is part of a word"),
-            *two_spellings(corpus.terminals, numbered, "words"),
+            *two_spellings(corpus.alphabet.terminals, numbered, "words"),
         ]
         if remarks:
             warnings.warn(Notice(f"{path}: {'; '.join(remarks)}"), stacklevel=2)
@@ -55,25 +59,9 @@ class TextCorpus:
 
     def draw(self, n: int, seed: int, purpose: int = TRAIN) -> tuple[list[String], np.ndarray]:
         """Training takes lines from the start of a random order, other purposes from its end."""
-        order = self._order(seed)
+        order = order_of_groups(self.strings, seed)
         taken = (order if purpose == TRAIN else order[::-1])[:n]
         return [self.strings[place] for place in taken], np.full(len(taken), np.nan)
-
-    def _order(self, seed: int) -> np.ndarray:
-        """A random order int[lines]; the copies of a line follow the place of the first copy.
-
-        So a string with many copies is as likely on each side as a string with one.
-        """
-        n_lines = len(self.strings)
-        place = np.empty(n_lines, dtype=int)
-        place[np.random.default_rng(seed).permutation(n_lines)] = np.arange(n_lines)
-        return np.lexsort((np.arange(n_lines), place[self._first_copies]))
-
-    @cached_property
-    def _first_copies(self) -> np.ndarray:
-        """For each line, int[lines], the first line with the same string."""
-        first: dict[String, int] = {}
-        return np.array([first.setdefault(s, place) for place, s in enumerate(self.strings)])
 
     def log_probability(self, strings: Sequence[String]) -> np.ndarray:
         return np.full(len(strings), np.nan)

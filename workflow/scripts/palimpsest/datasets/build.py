@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from palimpsest.corpora import Corpus, String, read_corpus, text_of
+from palimpsest.corpora import Corpus, String, predicted, read_corpus, text_of
 from palimpsest.datasets.interventions import INTERVENTIONS
 from palimpsest.datasets.kinds import STRINGS, TARGETS
 from palimpsest.datasets.sampling import Sampler
@@ -158,7 +158,7 @@ def tabulate(
             "variant": request.variant,
             "string_id": [string_id(s) for s in strings],
             "text": [text_of(s) for s in strings],
-            "n_tokens": [len(s) + request.predict_end for s in strings],
+            "n_tokens": [predicted(s, learned.is_text, request.predict_end) for s in strings],
             "count": [train[s] for s in strings],
             "test_count": [test[s] for s in strings],
             "role": pd.array([roles.get(s) for s in strings], dtype="string"),

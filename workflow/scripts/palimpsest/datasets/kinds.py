@@ -34,8 +34,8 @@ test_count int: copies in the test set; a train string with test_count > 0 count
 group str?: name of the string's group: groups are forgotten as a whole; in leaked-* and
     without-production-* the rule with which its derivation begins
 cohort int?: in a stream: the macro-batch in which the string is trained on, from 1; otherwise null
-optimal_loss float?: Bayes-optimal loss under the same language, nats per predicted token; null for
-    a text
+optimal_loss float?: Bayes-optimal loss under the same language, nats per predicted token, or per
+    byte of a text that a tokenizer cuts; null for a user's own text or records
 """)
 LANGUAGE_SAMPLE = Kind(
     "language_sample",

@@ -177,7 +177,7 @@ def say_duplicates(name: str, corpus: Segments, queries: Segments) -> None:
             f"queries that are also texts of the corpus: {shared} of {len(asked)}; they are at "
             "distance 0 from it"
         )
-    words = {*corpus.corpus.terminals, *queries.corpus.terminals}
+    words = {*corpus.corpus.alphabet.terminals, *queries.corpus.alphabet.terminals}
     if unseen := unseen_characters(words):
         named = ", ".join(f"U+{ord(character):04X}" for character in unseen[:3])
         n_words = sum(not set(unseen).isdisjoint(word) for word in words)

@@ -162,7 +162,7 @@ def answers_table(bench: Bench, keys: dict, rows: np.ndarray, log_prob: np.ndarr
     `log_prob` float64[rows, V] are log probabilities of all tokens in the place of the answer.
     """
     corpus, strings = bench.run.corpus, tables.read(bench.run.dataset, STRINGS).iloc[rows]
-    token_of = dict(zip(corpus.terminals, bench.material.token_ids.terminals, strict=True))
+    token_of = bench.material.token_ids.id_of
     names = np.array(answers(corpus.grammar), dtype=object)
     log_prob = log_prob[:, [token_of[name] for name in names]]
     own = strings["group"].to_numpy(dtype=object)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -25,33 +25,34 @@ from palimpsest import manifests, tables
 from palimpsest.errors import UserError
 from palimpsest.making import reads
 from palimpsest.models import Model, read_models, resolve
-from palimpsest.models.build import TWIN_SPECIALS, plain_errors, tokens, twin_config
+from palimpsest.models.alphabets import SPECIAL, TWIN_SPECIALS, Alphabet
+from palimpsest.models.build import plain_errors, tokens, twin_config, twin_tokenizer
 from palimpsest.training.state import writing
 
 ABOUT = "palimpsest.json"
 # Keys of a manifest that say which run a model is
 OF_A_RUN = ("model", "language", "size", "seed", "variant", "key", "code")
-SPECIAL = "<{}>"  # the text of a twin's special token, such as <start>
 
 
 def export(
     folder: str | Path,
     row: Model,
     scale: str,
-    terminals: Sequence[str],
+    alphabet: Alphabet,
     weights: Mapping[str, torch.Tensor],
     about: Mapping,
 ) -> None:
     """Write a model as `save_pretrained` leaves it: configuration, weights and tokenizer.
 
     The folder appears when it is complete. The file `palimpsest.json` in it holds `about` and the
-    token of every terminal, because strings are encoded terminal by terminal.
+    tokens of start and end. If strings are symbols, they are encoded terminal by terminal, so it
+    also holds the token of every terminal.
 
     Parameters
     ----------
     folder : the folder to write; an older one is replaced
     row, scale : the model's row of the table of models, and `full` or `twin`
-    terminals : the symbols of the model's corpus, in the corpus' order
+    alphabet : of the model's corpus
     weights : all weights by parameter name; a weight that two layers share has its first name
     about : what the model is, as JSON values
 
@@ -60,17 +61,18 @@ def export(
     UserError
         If the weights are those of another model, or if the folder cannot be written.
     """
-    ids = tokens(row, scale, terminals)
+    ids = tokens(row, scale, alphabet)
     encoding = {"start": ids.start, "end": ids.end}
-    encoding["terminals"] = dict(zip(terminals, ids.terminals, strict=True))
+    if not alphabet.is_text:
+        encoding["terminals"] = ids.id_of
     disable_progress_bar()
     with tables.replacing_folder(folder) as temporary, writing(Path(folder)):
-        model = with_weights(row, scale, len(terminals), weights)
+        model = with_weights(row, scale, ids.vocabulary, weights)
         model.save_pretrained(temporary)
         if (generation := _generation(row, scale)) is not None:
             # Unlike `save_pretrained`, this takes settings as they came with the model.
             generation.to_json_file(Path(temporary) / GENERATION_CONFIG_NAME)
-        tokenizer_of(row, scale, terminals).save_pretrained(temporary)
+        tokenizer_of(row, scale, alphabet).save_pretrained(temporary)
         tables.write_json(Path(temporary) / ABOUT, {**about, "tokens": encoding})
 
 
@@ -90,18 +92,20 @@ def export_run(
     decided = manifest["configuration"]
     about = {name: manifest[name] for name in OF_A_RUN}
     about["predict_end"] = decided["recipe"]["predict_end"]
-    export(folder, row, scale, decided["terminals"], weights, about)
+    export(folder, row, scale, Alphabet.of_configuration(decided), weights, about)
 
 
 def with_weights(
-    row: Model, scale: str, n_terminals: int, weights: Mapping[str, torch.Tensor]
+    row: Model, scale: str, vocabulary: int, weights: Mapping[str, torch.Tensor]
 ) -> PreTrainedModel:
     """The model of a row with the given weights, in the number format of the weights.
+
+    `vocabulary` is the number of tokens of a twin.
 
     Raises `UserError` if a weight is missing, unknown or of another shape.
     """
     if scale == "twin":
-        config = twin_config(row, len(TWIN_SPECIALS) + n_terminals)
+        config = twin_config(row, vocabulary)
     else:
         with plain_errors(row):
             config = AutoConfig.from_pretrained(
@@ -138,15 +142,17 @@ def _generation(row: Model, scale: str) -> GenerationConfig | None:
         return None
 
 
-def tokenizer_of(row: Model, scale: str, terminals: Sequence[str]) -> PreTrainedTokenizerBase:
-    """The tokenizer of a full model, or for a twin one whose words are the terminals."""
+def tokenizer_of(row: Model, scale: str, alphabet: Alphabet) -> PreTrainedTokenizerBase:
+    """The tokenizer of a full model, or of a twin."""
+    if scale == "twin" and alphabet.is_text:
+        return twin_tokenizer(alphabet.tokenizer)
     if scale == "twin":
-        return _tokenizer_of_twin(terminals)
+        return _tokenizer_of_symbols(alphabet.terminals)
     with plain_errors(row):
         return AutoTokenizer.from_pretrained(row.id, revision=row.revision, trust_remote_code=False)
 
 
-def _tokenizer_of_twin(terminals: Sequence[str]) -> PreTrainedTokenizerFast:
+def _tokenizer_of_symbols(terminals: tuple[str, ...]) -> PreTrainedTokenizerFast:
     """A tokenizer for strings with blanks between terminals; the start token comes first.
 
     It has no token for an unknown word, because the model has none: such a word is an error.
@@ -163,7 +169,7 @@ def _tokenizer_of_twin(terminals: Sequence[str]) -> PreTrainedTokenizerFast:
     )
 
 
-def _unused(name: str, terminals: Sequence[str]) -> str:
+def _unused(name: str, terminals: tuple[str, ...]) -> str:
     """The text of a special token: one that is in no terminal, where it would be cut out."""
     text = SPECIAL.format(name)
     while any(text in terminal for terminal in terminals):

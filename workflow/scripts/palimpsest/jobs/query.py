@@ -155,7 +155,7 @@ class FolderQuery:
                 "predict_end": run.recipe.predict_end,
             }
             folder = Path(only.manifest).parent
-            export(folder, run.row, run.scale, run.corpus.terminals, model, about)
+            export(folder, run.row, run.scale, run.corpus.alphabet, model, about)
             if attempts:
                 attempts.forget()
         bench.holder.wait()

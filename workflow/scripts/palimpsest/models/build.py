@@ -1,4 +1,4 @@
-"""Models ready to train, and the token ids of a language's terminals.
+"""Models ready to train, and the token ids of strings.
 
 The slow imports (torch, transformers) are in this file and not in `table.py`, because Snakemake
 reads `table.py`.
@@ -7,55 +7,149 @@ reads `table.py`.
 import contextlib
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from tokenizers import Tokenizer
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
 from transformers.modeling_utils import set_zero3_state
 
 from palimpsest.errors import UserError
+from palimpsest.models.alphabets import SPECIAL, TWIN_SPECIALS, Alphabet
 from palimpsest.models.folders import check_folder
-from palimpsest.models.limits import TWIN_POSITIONS, Limits
+from palimpsest.models.limits import TWIN_POSITIONS, Limits, shown
 from palimpsest.models.table import Model
 from palimpsest.models.tokens import Vocabulary, single_tokens
 
-TWIN_SPECIALS = {"start": 0, "end": 1}
 # Gemma 2 caps its attention logits; only the eager implementation supports this.
 EAGER_ONLY = {"gemma2"}
 REMOTE_CODE = "trust_remote_code"  # in the error for a model that exists only as code
 
 
 @dataclass(frozen=True)
-class Tokens:
-    """Token ids of the terminals (in the order of the corpus' terminals), of start and of end."""
+class SymbolTokens:
+    """One token per terminal: the ids of `symbols`, in their order, of start and of end."""
 
+    symbols: tuple[str, ...]
     terminals: tuple[int, ...]
     start: int
     end: int
 
+    @cached_property
+    def id_of(self) -> dict[str, int]:
+        return dict(zip(self.symbols, self.terminals, strict=True))
 
-def tokens(row: Model, scale: str, terminals: Sequence[str]) -> Tokens:
-    """One token per terminal, from the model's tokenizer; a twin's vocabulary is the terminals.
+    @property
+    def vocabulary(self) -> int:
+        """Size of a vocabulary that holds all tokens."""
+        return max(*self.terminals, self.start, self.end) + 1
 
-    Raises `UserError` if the tokenizer splits a terminal, does not know it, takes it for a special
-    token, or has one token for two terminals.
+    def rows(self, texts: Iterable[str]) -> list[list[int]]:
+        """The ids of each string, whose symbols are separated by blanks.
+
+        Raises `UserError` if a symbol of a string is not a symbol of the corpus.
+        """
+        try:
+            return [[self.id_of[symbol] for symbol in text.split(" ")] for text in texts]
+        except KeyError as error:
+            raise UserError(
+                f"the dataset has the symbol {error.args[0]!r}, which is not a terminal of its "
+                "corpus; delete the dataset, and make it from the corpus' file again"
+            ) from None
+
+
+@dataclass(frozen=True)
+class TextTokens:
+    """The tokens of a tokenizer, which belongs to the model with this name."""
+
+    model: str
+    tokenizer: PreTrainedTokenizerBase
+    start: int
+    end: int
+
+    @classmethod
+    def of(cls, model: str, tokenizer: PreTrainedTokenizerBase) -> "TextTokens":
+        """A tokenizer without a start token gives its end token for it, and the reverse.
+
+        Raises `UserError` if it has neither.
+        """
+        known = (tokenizer.bos_token_id, tokenizer.eos_token_id)
+        if known == (None, None):
+            raise UserError(f"{model}: its tokenizer has neither a start nor an end token")
+        start, end = known
+        return cls(model, tokenizer, end if start is None else start, start if end is None else end)
+
+    @property
+    def vocabulary(self) -> int:
+        """Size of a vocabulary that holds all tokens."""
+        return len(self.tokenizer)
+
+    def rows(self, texts: Iterable[str], what: str = "string") -> list[list[int]]:
+        """The ids of each text. A text is only text: the name of a special token in it, such as
+        `</s>`, is read letter by letter.
+
+        Raises `UserError` if a text has no token; `what` is what a text is called.
+        """
+        texts = list(texts)
+        found = self.tokenizer(
+            texts, add_special_tokens=False, split_special_tokens=True, verbose=False
+        )["input_ids"]
+        if empty := [text for text, ids in zip(texts, found, strict=True) if not ids]:
+            raise UserError(
+                f"{self.model}: its tokenizer has no token for the {what} {shown(empty[0])}, and "
+                "leaves it out; leave the text out, too, or choose a model that knows its "
+                "characters"
+            )
+        return found
+
+
+Tokens = SymbolTokens | TextTokens
+
+
+def tokens(row: Model, scale: str, alphabet: Alphabet) -> Tokens:
+    """The tokens of a model on the strings of a corpus.
+
+    Raises `UserError` if the strings are symbols, and the tokenizer splits one, does not know it,
+    takes it for a special token, or has one token for two.
     """
-    if scale == "twin":
+    symbols = alphabet.terminals
+    if scale == "twin" and not alphabet.is_text:
         first = len(TWIN_SPECIALS)
-        return Tokens(tuple(range(first, first + len(terminals))), **TWIN_SPECIALS)
+        return SymbolTokens(symbols, tuple(range(first, first + len(symbols))), **TWIN_SPECIALS)
+    if scale == "twin":
+        return TextTokens.of(row.model, twin_tokenizer(alphabet.tokenizer))
     with plain_errors(row):
         tokenizer = AutoTokenizer.from_pretrained(
             row.id, revision=row.revision, trust_remote_code=False
         )
-    return Tokens(
-        single_tokens(row, terminals, Vocabulary.of_transformers(tokenizer)),
+    if alphabet.is_text:
+        return TextTokens.of(row.model, tokenizer)
+    return SymbolTokens(
+        symbols,
+        single_tokens(row, symbols, Vocabulary.of_transformers(tokenizer)),
         start=_first_known(tokenizer, row, "bos_token_id", "eos_token_id"),
         end=_first_known(tokenizer, row, "eos_token_id"),
+    )
+
+
+def twin_tokenizer(tokenizer: str) -> PreTrainedTokenizerFast:
+    """The tokenizer of a twin of texts, from its JSON."""
+    start, end = map(SPECIAL.format, TWIN_SPECIALS)
+    made = Tokenizer.from_str(tokenizer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made, bos_token=start, eos_token=end, pad_token=end
     )
 
 

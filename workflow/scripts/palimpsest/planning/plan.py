@@ -8,6 +8,7 @@ from pathlib import Path
 from palimpsest.configuration.settings import Settings
 from palimpsest.models import resolve
 from palimpsest.models.adapters import NONE
+from palimpsest.models.alphabets import twin_vocabulary
 from palimpsest.paths import MANIFEST, REPLICATES_MANIFEST, RUNS, TRACE
 from palimpsest.planning import disk, duration, memory
 from palimpsest.planning.assumptions import (
@@ -92,7 +93,9 @@ class Planner:
         row, scale = resolve(model, self.settings.models)
         if scale == "full":
             return full_shape(row)
-        return twin_shape(row, len(self.settings.corpus(language).terminals))
+        corpus = self.settings.corpus(language)
+        n_terminals = 0 if corpus.is_text else len(corpus.alphabet.terminals)
+        return twin_shape(row, twin_vocabulary(n_terminals, corpus.is_text))
 
     def tokens(self, language: str) -> tuple[float, int]:
         """Expected and largest number of tokens of a language's strings."""

@@ -11,7 +11,6 @@ from palimpsest.models.table import Model
 # times the expected length.
 LENGTHS_OF_RECURSIVE = 6
 START_TOKEN = 1
-TWIN_SPECIALS = 2
 MATRICES = (
     7  # of a layer: four of attention, three of a gated feed-forward layer; others have fewer
 )
@@ -37,14 +36,13 @@ def full_shape(row: Model) -> Shape:
     return Shape(row.parameters, row.layers, row.hidden, row.vocabulary)
 
 
-def twin_shape(row: Model, n_terminals: int) -> Shape:
-    """The shape of a model's twin on a language, with an estimate of its parameters.
+def twin_shape(row: Model, vocabulary: int) -> Shape:
+    """The shape of a model's twin with a vocabulary, with an estimate of its parameters.
 
     A layer has 12 times the squared width: four attention matrices, and a feed-forward layer that
     is twice as large, gated or not. There are two embeddings: input and output. Norms and biases
     are left out. A test checks that the error is below a tenth.
     """
-    vocabulary = n_terminals + TWIN_SPECIALS
     positions = OPT_POSITIONS if row.model_type == "opt" else 0
     layers = 12 * row.twin_layers * row.twin_hidden**2
     parameters = layers + (2 * vocabulary + positions) * row.twin_hidden

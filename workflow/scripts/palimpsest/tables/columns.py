@@ -16,7 +16,8 @@ count int: copies of the string in the training data
 log_prob float: exact log probability, nats, under the language of the training strings (for
     dedup-matched, the high-entropy counterpart); null for a text
 nll float: negative log likelihood in nats, summed over the predicted tokens
-n_tokens int: number of predicted tokens
+n_tokens int: number of predicted tokens; of a text that a tokenizer cuts, of bytes in the table
+    `strings`, and of the model's tokens elsewhere
 n_correct int: number of tokens whose most probable prediction is right
 rank_sum int: sum of the ranks of the true tokens; the best rank is 1
 measure str: name of the measure, such as contextual (docs/measures.md)

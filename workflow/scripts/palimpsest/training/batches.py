@@ -1,13 +1,11 @@
 """Strings as token ids, and batches of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import torch
 
-from palimpsest.errors import UserError
 from palimpsest.models.build import Tokens
 
 IGNORED = -100
@@ -17,7 +15,7 @@ IGNORED = -100
 class TokenisedStrings:
     """The distinct strings of a dataset as token ids.
 
-    A row of `ids` int64[strings, longest] is a start token, one token per terminal, the end token
+    A row of `ids` int64[strings, longest] is a start token, the tokens of the string, the end token
     if it is predicted, and padding. `lengths` int64[strings] counts all tokens except padding.
     Every token except the start token is predicted: `lengths - 1` tokens.
     """
@@ -65,20 +63,10 @@ class Batch:
     targets_BT: torch.Tensor
 
 
-def encode(texts: pd.Series, terminals: tuple[str, ...], tokens: Tokens, predict_end: bool):
-    """Encode strings symbol by symbol, without a tokenizer; symbols are separated by spaces.
-
-    Raises `UserError` if a symbol of a string is not a symbol of the corpus.
-    """
-    id_of = dict(zip(terminals, tokens.terminals, strict=True))
+def encode(texts: Iterable[str], tokens: Tokens, predict_end: bool) -> TokenisedStrings:
+    """Strings as the tokens of a model, each after a start token. Raises as `tokens.rows`."""
     tail = [tokens.end] if predict_end else []
-    try:
-        rows = [[tokens.start, *(id_of[s] for s in text.split(" ")), *tail] for text in texts]
-    except KeyError as error:
-        raise UserError(
-            f"the dataset has the symbol {error.args[0]!r}, which is not a terminal of its "
-            "corpus; delete the dataset, and make it from the corpus' file again"
-        ) from None
+    rows = [[tokens.start, *row, *tail] for row in tokens.rows(texts)]
     return TokenisedStrings.of_rows(rows, filler=tokens.end)
 
 

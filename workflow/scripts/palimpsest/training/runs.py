@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import tables, token_losses, traces
-from palimpsest.corpora import Corpus
+from palimpsest.corpora import Corpus, predicted
 from palimpsest.datasets.choices import placebo_of, sample_by_copies
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
@@ -63,7 +63,7 @@ class Run:
             "model": self.model,
             "row": self.row.decisive(self.scale),
             "scale": self.scale,
-            "terminals": list(self.corpus.terminals),
+            **self.corpus.alphabet.decisive(self.scale),
             "recipe": self.recipe.decisive(),
             **self._which(),
         }
@@ -124,9 +124,9 @@ class Material:
             self.seed = seed_of_replicate(self.seed, keys["variant"], run.replicate)
             keys["variant"] = of_replicate(keys["variant"], run.replicate)
         self.keys = {"model": run.model, **keys}
-        self.token_ids: Tokens = tokens(run.row, run.scale, run.corpus.terminals)
+        self.token_ids: Tokens = tokens(run.row, run.scale, run.corpus.alphabet)
         self.encoded: TokenisedStrings = encode(
-            strings["text"], run.corpus.terminals, self.token_ids, run.recipe.predict_end
+            strings["text"], self.token_ids, run.recipe.predict_end
         )
         self.multiset = np.repeat(np.arange(len(strings)), self.counts)
         self.cohorts: np.ndarray | None = None
@@ -137,7 +137,7 @@ class Material:
         longest = int(self.encoded.n_tokens.max())
         # Rows of each measurement of the run
         self.n_rows = SUMS + longest if run.by_token else SUMS
-        _check_tokens(strings, self.encoded, run)
+        _check_tokens(strings, run)
         self._check_limits(strings["text"], run)
 
     def _check_limits(self, texts: pd.Series, run: Run) -> None:
@@ -175,7 +175,7 @@ class Material:
     @cached_property
     def vocabulary(self) -> int:
         """Size of a vocabulary that holds all tokens; used for twins."""
-        return max(*self.token_ids.terminals, self.token_ids.start, self.token_ids.end) + 1
+        return self.token_ids.vocabulary
 
     def shown_loss(self, measured: dict[int, np.ndarray]) -> float:
         """Loss in nats per token at the last measured epoch, to be shown as progress.
@@ -277,9 +277,11 @@ def _check_one_pass(cohorts: np.ndarray, run: Run) -> None:
         )
 
 
-def _check_tokens(strings: pd.DataFrame, encoded: TokenisedStrings, run: Run) -> None:
-    """Check the numbers of tokens: the dataset's Bayes-optimal loss holds for these tokens only."""
-    if (strings["n_tokens"].to_numpy() != encoded.n_tokens).any():
+def _check_tokens(strings: pd.DataFrame, run: Run) -> None:
+    """Check what is predicted of strings: the dataset's Bayes-optimal loss holds for it only."""
+    is_text, predict_end = run.corpus.is_text, run.recipe.predict_end
+    texts = [(text,) if is_text else text.split(" ") for text in strings["text"]]
+    if [predicted(text, is_text, predict_end) for text in texts] != strings["n_tokens"].tolist():
         raise UserError(
             f"{run.dataset}: was built with another datasets/predict_end than the run's; delete "
             f"it and rerun: snakemake --cores 1 {run.dataset}"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from palimpsest.errors import UserError
+from palimpsest.models.build import TextTokens
 from palimpsest.models.limits import Limits, check_positions, check_vocabulary, shown
 from palimpsest.training.batches import TokenisedStrings
 
@@ -14,8 +14,7 @@ def encode_texts(
 ) -> TokenisedStrings:
     """The tokens of texts, each after a start token: every token of the text is predicted.
 
-    A text is only text: the name of a special token in it, such as `</s>`, is read letter by
-    letter. A tokenizer without a start token gives its end token for it.
+    See `palimpsest.models.build.TextTokens` for what a tokenizer makes of a text.
 
     Parameters
     ----------
@@ -28,19 +27,8 @@ def encode_texts(
     Raises `UserError` if a text has no token, more tokens than the model takes, or one that its
     weights do not have.
     """
-    start = tokenizer.bos_token_id
-    start = tokenizer.eos_token_id if start is None else start
-    if start is None:
-        raise UserError(f"{name}: its tokenizer has neither a start nor an end token")
-    found = tokenizer(
-        list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False
-    )["input_ids"]
-    if empty := [text for text, ids in zip(texts, found, strict=True) if not ids]:
-        raise UserError(
-            f"{name}: its tokenizer has no token for the {what} {shown(empty[0])}, and leaves it "
-            "out; leave the text out, too, or choose a model that knows its characters"
-        )
-    rows = [[start, *ids] for ids in found]
+    tokens = TextTokens.of(name, tokenizer)
+    rows = [[tokens.start, *ids] for ids in tokens.rows(texts, what)]
     lengths = np.array([len(row) for row in rows])
     longest = int(lengths.argmax())
     check_positions(
@@ -51,4 +39,4 @@ def encode_texts(
         lambda _: remedy,
     )
     check_vocabulary(name, max(map(max, rows)), most.vocabulary)
-    return TokenisedStrings.of_rows(rows, filler=start)
+    return TokenisedStrings.of_rows(rows, filler=tokens.start)

@@ -136,7 +136,7 @@ def trained_alike(run: Run) -> tuple:
     recipe = run.recipe
     shared = ("batch_size", "weight_decay", "gradient_clipping", "predict_end")
     values = [getattr(recipe, name) for name in (*shared, "evaluation_batch_size")]
-    return (run.row, run.scale, run.corpus.terminals, run.left_out is None, *values)
+    return (run.row, run.scale, run.corpus.alphabet, run.left_out is None, *values)
 
 
 class Wave:

@@ -1,0 +1,129 @@
+"""Records of a user's own as a corpus: texts, which a model's tokenizer cuts."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from palimpsest.corpora.corpus import TRAIN, String, groups_by_string, text_string
+from palimpsest.corpora.orders import order_of_groups
+from palimpsest.corpora.records import Records, read_records
+from palimpsest.errors import UserError
+from palimpsest.models.alphabets import Alphabet, byte_level_tokenizer
+
+# A rough number of bytes in a token, to plan trainings without a tokenizer
+BYTES_OF_TOKEN = 3
+TRAINED_SPLITS = ("train", "forget", "retain")
+
+
+class RecordsCorpus:
+    """Records as a corpus. See `palimpsest.corpora.Corpus` for the methods.
+
+    A string is the text of a record. Records of one group, and records with one text, are on the
+    same side of every random order. Records that are said to be trained on, by a split or by
+    `trained`, are the training strings, and the others all other strings. A record with n copies is
+    drawn n times in a row.
+    """
+
+    has_probabilities = False
+    when_too_few = "add records"
+
+    def __init__(self, name: str, records: Records):
+        self.name, self.records = name, records
+        self.strings = [text_string(text) for text in records.texts]
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> "RecordsCorpus":
+        return cls(str(path), read_records(path))
+
+    @cached_property
+    def alphabet(self) -> Alphabet:
+        """The tokenizer of twins is trained on the records that may be trained on."""
+        texts = [self.records.texts[place] for place in self.trained]
+        return Alphabet(tokenizer=byte_level_tokenizer(texts))
+
+    @property
+    def is_text(self) -> bool:
+        return True
+
+    @cached_property
+    def has_sides(self) -> bool:
+        return self._is_trained is not None
+
+    @cached_property
+    def _is_trained(self) -> np.ndarray | None:
+        """bool[records]: whether a record is to be trained on; None if nothing says so."""
+        if self.records.splits is not None:
+            return np.isin(self.records.splits, TRAINED_SPLITS)
+        return self.records.trained
+
+    @cached_property
+    def trained(self) -> np.ndarray:
+        """int[records]: the records that may be trained on, in the order of the file."""
+        if self._is_trained is None:
+            return np.arange(len(self.strings))
+        return np.flatnonzero(self._is_trained)
+
+    @cached_property
+    def unseen(self) -> np.ndarray:
+        """int[records]: the records that are never trained on; all, if nothing says which."""
+        if self._is_trained is None:
+            return np.arange(len(self.strings))
+        return np.flatnonzero(~self._is_trained)
+
+    def draw(self, n: int, seed: int, purpose: int = TRAIN) -> tuple[list[String], np.ndarray]:
+        """Training takes records from the start of a random order, other purposes from its end."""
+        of_side = self.trained if purpose == TRAIN else self.unseen
+        order = order_of_groups(self._together, seed)
+        order = order if purpose == TRAIN else order[::-1]
+        order = order[np.isin(order, of_side)]
+        drawn = [self.strings[place] for place in np.repeat(order, self._copies[order])][:n]
+        return drawn, np.full(len(drawn), np.nan)
+
+    @cached_property
+    def _copies(self) -> np.ndarray:
+        copies = self.records.copies
+        return np.ones(len(self.strings), dtype=int) if copies is None else copies
+
+    @cached_property
+    def _together(self) -> np.ndarray:
+        """str[records]: the name of what must be on one side: a group, or the records of a text."""
+        first: dict[str, str] = {}
+        pairs = zip(self.records.texts, self.records.groups, strict=True)
+        return np.array([first.setdefault(text, group) for text, group in pairs], dtype=object)
+
+    def log_probability(self, strings: Sequence[String]) -> np.ndarray:
+        return np.full(len(strings), np.nan)
+
+    def optimal_loss(self, strings: Sequence[String], predict_end: bool) -> np.ndarray:
+        return np.full(len(strings), np.nan)
+
+    def groups(self, strings: Sequence[String], by: str) -> dict[String, str]:
+        if by == "string":
+            return groups_by_string(strings)
+        if by == "record":
+            group_of = dict(zip(self.strings, self._together, strict=True))
+            return {string: str(group_of[string]) for string in strings}
+        raise UserError(f"{self.name}: records have no groups by {by}; allowed are record, string")
+
+    def n_strings(self) -> float:
+        return len({self.strings[place] for place in self.trained})
+
+    def most_draws(self) -> float:
+        return int(self._copies[self.trained].sum())
+
+    @cached_property
+    def _tokens(self) -> np.ndarray:
+        """A rough number of tokens of each record, int[records]."""
+        return np.array([len(text.encode()) for text in self.records.texts]) // BYTES_OF_TOKEN + 1
+
+    def expected_length(self) -> float:
+        return float(self._tokens.mean())
+
+    def longest(self) -> float:
+        return int(self._tokens.max())
+
+    def when_too_long(self, most: int) -> str:
+        longest = int(self._tokens.argmax())
+        return f"cut the record {self.records.ids[longest]!r} of {self.name} into shorter records"
