@@ -3,7 +3,8 @@
 import pytest
 
 from helpers.experiments import DEFAULT, ROOT, experiment, message
-from palimpsest.profiles.panel_files import PanelFile, panels
+from palimpsest.configuration.named_files import NamedFile
+from palimpsest.profiles.panel_files import panels
 
 WRONG = {
     "an unknown model": (
@@ -129,6 +130,6 @@ def test_a_panel_is_a_path_or_a_block():
         "profiles"
     )
     assert panels(block) == {
-        "short": PanelFile("short", file, {}),
-        "long": PanelFile("long", file, {"unit": "document", "loss": "nll"}),
+        "short": NamedFile("short", file, {}),
+        "long": NamedFile("long", file, {"unit": "document", "loss": "nll"}),
     }

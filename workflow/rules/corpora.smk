@@ -43,6 +43,30 @@ rule language:
         "../scripts/make.py"
 
 
+# Records of the user's own; `language` in the path is their name.
+rule corpus_of_records:
+    input:
+        records=of_records("file"),
+    output:
+        table=paths.CORPUS_OF_RECORDS,
+    log:
+        "logs/corpus_of_records/{language}.log",
+    benchmark:
+        "benchmarks/corpus_of_records/{language}.tsv"
+    priority: 1000
+    conda:
+        "../../envs/languages.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        **made_by("palimpsest.corpora.records:corpus_table"),
+        columns=of_records("columns"),
+    script:
+        "../scripts/make.py"
+
+
 rule dataset:
     input:
         corpus=corpus,

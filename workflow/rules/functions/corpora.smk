@@ -9,6 +9,15 @@ def counterpart(wildcards):
     return settings.corpus_file(settings.counterpart(wildcards.language))
 
 
+def of_records(key):
+    """A function that gives a key of records that the configuration names, as `of_text` does."""
+
+    def value(wildcards):
+        return getattr(named_by_user(settings.records, wildcards.language, "corpora"), key)
+
+    return value
+
+
 def making(variants, split=lookup("datasets/split", within=config)):
     """The parameters of a rule that makes the datasets of some variants."""
     makers = {variant: maker(INTERVENTIONS, variant) for variant in variants}

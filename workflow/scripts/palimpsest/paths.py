@@ -10,6 +10,7 @@ from functools import cache
 
 STATE = "results/.state"
 PRETRAINED = "results/pretrained/{model}"
+CORPUS_OF_RECORDS = "results/corpora/{language}.parquet"
 LANGUAGE_SAMPLE = "results/languages/{language}/sample.parquet"
 LANGUAGE_TARGETS = "results/languages/{language}/targets.parquet"
 LANGUAGE_SUMMARY = "results/languages/{language}/summary.json"

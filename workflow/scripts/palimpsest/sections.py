@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 
 from palimpsest import extensions
+from palimpsest.corpora.kinds import KINDS as CORPUS_KINDS
 from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.datasets.interventions import INTERVENTIONS as SHARED_INTERVENTIONS
 from palimpsest.datasets.kinds import KINDS as DATASET_KINDS
@@ -58,7 +59,7 @@ def _figures() -> Iterator[Figure]:
 
 
 def _kinds() -> Iterator[Kind]:
-    yield from (*DATASET_KINDS, TRACE, TOKENS)
+    yield from (*CORPUS_KINDS, *DATASET_KINDS, TRACE, TOKENS)
     for section in SECTIONS:
         yield from section.load("kinds")
     yield from (CLAIMS, *PLANNING_KINDS)

@@ -15,9 +15,10 @@ from pathlib import Path
 import jsonschema
 
 from palimpsest.configuration.messages import Mistake, explained, joined, shown, stranger_of
+from palimpsest.configuration.named_files import unusable_files
 from palimpsest.configuration.settings import GRID, Settings, unknown_recipe
 from palimpsest.configuration.sources import Sources
-from palimpsest.corpora import corpus_names
+from palimpsest.corpora import corpus_names, find_corpus
 from palimpsest.errors import UserError, nearest
 from palimpsest.interventions import BASE
 from palimpsest.models import Model, resolve
@@ -62,6 +63,7 @@ def of_values(settings: Settings) -> Iterator[Mistake]:
     if not os.path.isdir(folder):
         remedy = "give a folder of languages (docs/languages.md)"
         yield Mistake("languages_folder", f"no such folder: {folder}; {remedy}")
+    yield from _records(settings, folder)
     if claims := settings.config["claims"]:
         yield from no_table_of_power(claims["power_table"])
     for pair in settings.config["datasets"]["high_entropy_counterpart"].items():
@@ -71,6 +73,17 @@ def of_values(settings: Settings) -> Iterator[Mistake]:
     yield from _recipes(settings)
     yield from _training(settings)
     yield from _engine(settings)
+
+
+def _records(settings: Settings, folder: str) -> Iterator[Mistake]:
+    """Records that are not there, or that have the name of a language."""
+    yield from unusable_files("corpora", settings.records, "a table of records")
+    for name in corpus_names(folder):
+        if name in settings.records:
+            yield Mistake(
+                f"corpora/{name}",
+                f"{find_corpus(folder, name)} has this name; give the records another one",
+            )
 
 
 def no_table_of_power(file: str) -> Iterator[Mistake]:
@@ -102,15 +115,15 @@ def unknown_languages(settings: Settings, key: str, names: Iterable[str]) -> Ite
 
 def unknown_language(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
     folder = Path(settings.config["languages_folder"])
-    known = corpus_names(folder)
+    known = [*corpus_names(folder), *settings.records]
     if name not in known:
         stem = re.sub(r"\.(pcfg|txt)$", "", name)
         near = f" (write {stem})" if stem in known else nearest(name, known)
         yield Mistake(
             key,
             f"unknown language {name!r}; known: {', '.join(known)}{near}. "
-            f"Add a grammar as {folder}/{name if NAME.fullmatch(name) else 'NAME'}.pcfg, or a "
-            "text as .txt",
+            f"Add a grammar as {folder}/{name if NAME.fullmatch(name) else 'NAME'}.pcfg, a "
+            "text as .txt, or records of your own in the block corpora",
             because="languages_folder",
         )
     elif not NAME.fullmatch(name):

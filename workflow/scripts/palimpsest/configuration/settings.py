@@ -7,11 +7,13 @@ import warnings
 from collections.abc import Iterable
 from functools import cached_property
 
-from palimpsest.corpora import Corpus, find_corpus, read_corpus
+from palimpsest.configuration.named_files import NamedFile, named_files
+from palimpsest.corpora import Corpus, find_corpus, read_corpus, read_records_corpus
 from palimpsest.errors import Notice, UserError, nearest
 from palimpsest.languages import GrammarWarning
 from palimpsest.models import Model, read_models, resolve
 from palimpsest.models.adapters import NONE
+from palimpsest.paths import CORPUS_OF_RECORDS
 from palimpsest.requests import DEFAULT
 
 GRID = "grid"  # in a study: the recipe of the grid's runs
@@ -99,10 +101,24 @@ class Settings:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", GrammarWarning)
                 warnings.simplefilter("ignore", Notice)
-                self._corpora[name] = read_corpus(self.corpus_file(name))
+                self._corpora[name] = self._read_corpus(name)
         return self._corpora[name]
 
+    def _read_corpus(self, name: str) -> Corpus:
+        if name in self.records:
+            given = self.records[name]
+            return read_records_corpus(given.file, given.columns)
+        return read_corpus(self.corpus_file(name))
+
+    @cached_property
+    def records(self) -> dict[str, NamedFile]:
+        """The files of records that the configuration names."""
+        return named_files(self.config["corpora"])
+
     def corpus_file(self, name: str) -> str:
+        """The file from which jobs read a corpus; that of records is made from the user's file."""
+        if name in self.records:
+            return CORPUS_OF_RECORDS.format(language=name)
         return find_corpus(self.config["languages_folder"], name)
 
     def counterpart(self, language: str) -> str | None:

@@ -1,7 +1,7 @@
-"""Files of corpora: a grammar ends with .pcfg, a text with .txt, records with .jsonl."""
+"""Files of corpora: a grammar ends with .pcfg, a text with .txt, records with .parquet."""
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from palimpsest.corpora.corpus import Corpus
@@ -12,7 +12,8 @@ from palimpsest.languages import Grammar
 from palimpsest.models.table import NAME, NAMES_ARE
 
 RESULTS = "results/"
-SUFFIXES = GRAMMAR, TEXT, RECORDS = ".pcfg", ".txt", ".jsonl"
+SUFFIXES = GRAMMAR, TEXT = ".pcfg", ".txt"
+RECORDS = ".parquet"  # a table of kind `corpus`, made from the records of a user
 
 
 def read_corpus(path: str | Path) -> Corpus:
@@ -26,12 +27,24 @@ def read_corpus(path: str | Path) -> Corpus:
     if suffix == TEXT:
         return TextCorpus.from_file(path)
     if suffix == RECORDS:
-        # Tables are slow to import, and Snakemake reads this file.
+        from palimpsest.corpora.records import records_of_table
         from palimpsest.corpora.records_corpus import RecordsCorpus
 
-        return RecordsCorpus.from_file(path)
+        return RecordsCorpus(str(path), records_of_table(path))
     known = " or ".join(SUFFIXES)
     raise UserError(f"{path}: is not the file of a corpus; its name must end with {known}")
+
+
+def read_records_corpus(path: str | Path, columns: Mapping[str, str] | None = None) -> Corpus:
+    """The corpus of a file of records; `columns` are the file's own names of columns.
+
+    Raises `UserError` if the file cannot be read.
+    """
+    # Tables are slow to import, and Snakemake reads this file.
+    from palimpsest.corpora.records import read_records
+    from palimpsest.corpora.records_corpus import RecordsCorpus
+
+    return RecordsCorpus(str(path), read_records(path, columns))
 
 
 def read_grammar(path: str | Path) -> Grammar:
@@ -40,7 +53,7 @@ def read_grammar(path: str | Path) -> Grammar:
     Raises `UserError` if the corpus is a text, or the file cannot be read.
     """
     if Path(path).suffix in (TEXT, RECORDS):
-        raise UserError(f"{path}: is a text; a sample, targets and entropies need a grammar")
+        raise UserError(f"{path}: holds texts; a sample, targets and entropies need a grammar")
     return GrammarCorpus.from_file(path).grammar
 
 

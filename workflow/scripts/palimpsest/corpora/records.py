@@ -9,7 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from palimpsest import tables
+from palimpsest.corpora.kinds import CORPUS
 from palimpsest.errors import UserError
+from palimpsest.making import makes
 from palimpsest.tables import user_files
 from palimpsest.tables.kinds import NAME, TRUTH, Column, UserKind
 from palimpsest.tables.user_tables import UserTable, read_user_table
@@ -99,3 +102,41 @@ def check_trained(table: UserTable, trained: np.ndarray) -> None:
     """Raise `UserError` unless the model was trained on some record."""
     if not trained.any():
         raise UserError(f"{table.source}: no record was trained on; add some to ask about")
+
+
+@makes(CORPUS)
+def corpus_table(records: str | Path, columns: Mapping[str, str] | None) -> pd.DataFrame:
+    """The table of kind `corpus` of a user's file, see `read_records`."""
+    found = read_records(records, columns)
+    n_records = len(found.ids)
+    missing = [None] * n_records
+    return pd.DataFrame(
+        {
+            "id": found.ids,
+            "text": found.texts,
+            "group": found.groups,
+            "trained": pd.array(missing if found.trained is None else found.trained, "boolean"),
+            "split": missing if found.splits is None else found.splits,
+            "copies": np.ones(n_records, int) if found.copies is None else found.copies,
+        }
+    )
+
+
+def records_of_table(path: str | Path) -> Records:
+    """The records in a table of kind `corpus`."""
+    frame = tables.read(path, CORPUS)
+
+    def unless_missing(name: str) -> np.ndarray | None:
+        return None if frame[name].isna().any() else frame[name].to_numpy()
+
+    ids, texts, groups = (frame[name].to_numpy(dtype=object) for name in ("id", TEXT, GROUP))
+    trained = unless_missing(TRAINED)
+    return Records(
+        ids,
+        texts,
+        None if trained is None else trained.astype(bool),
+        groups,
+        str(path),
+        unless_missing("split"),
+        frame["copies"].to_numpy(),
+    )

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
 from palimpsest.corpora.corpus import TRAIN, String, groups_by_string, text_string
 from palimpsest.corpora.orders import order_of_groups
-from palimpsest.corpora.records import Records, read_records
+from palimpsest.corpora.records import Records
 from palimpsest.errors import UserError
 from palimpsest.models.alphabets import Alphabet, byte_level_tokenizer
 
@@ -32,10 +31,6 @@ class RecordsCorpus:
     def __init__(self, name: str, records: Records):
         self.name, self.records = name, records
         self.strings = [text_string(text) for text in records.texts]
-
-    @classmethod
-    def from_file(cls, path: str | Path) -> "RecordsCorpus":
-        return cls(str(path), read_records(path))
 
     @cached_property
     def alphabet(self) -> Alphabet:

@@ -1,0 +1,37 @@
+"""Files of a user's own that the configuration names: panels, records and losses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from palimpsest.configuration.messages import Mistake
+from palimpsest.models.table import NAME, NAMES_ARE
+from palimpsest.tables.user_files import TABLES, wrong_path
+
+
+@dataclass(frozen=True)
+class NamedFile:
+    """A file of the configuration, and the file's own names of the columns."""
+
+    name: str
+    file: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+def named_files(block: Mapping[str, str | Mapping] | None) -> dict[str, NamedFile]:
+    """The files of a block, by name. A value is a path or a block with `file`."""
+    found = {}
+    for name, asked in (block or {}).items():
+        values = {"file": asked} if isinstance(asked, str) else dict(asked)
+        found[name] = NamedFile(name, values.pop("file"), values)
+    return found
+
+
+def unusable_files(key: str, files: Mapping[str, NamedFile], what: str) -> Iterator[Mistake]:
+    """Files that are not there, or whose names cannot be in paths; `what` is such as "a panel"."""
+    for name, named in files.items():
+        if not NAME.fullmatch(name):
+            yield Mistake(f"{key}/{name}", f"is not a name; allowed are {NAMES_ARE}")
+        elif wrong := wrong_path(named.file, TABLES, what):
+            yield Mistake(f"{key}/{name}", wrong)
