@@ -17,6 +17,7 @@ include: "workflow/rules/unlearning.smk"
 include: "workflow/rules/profiles.smk"
 include: "workflow/rules/density.smk"
 include: "workflow/rules/information.smk"
+include: "workflow/rules/records.smk"
 
 
 for rules_of_section in experiment.rules_of_extensions:

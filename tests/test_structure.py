@@ -31,7 +31,6 @@ ROOMS = [
     ["training"],
     ["jobs"],
     *([name] for name in NAMES),  # a section may use the ones before it
-    ["records"],
     ["sections"],
     ["experiment", "results"],
     ["reference"],

@@ -27,6 +27,7 @@ NAMES = (
     "profiles",
     "density",
     "information",
+    "records",
 )
 
 

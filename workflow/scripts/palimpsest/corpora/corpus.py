@@ -7,7 +7,8 @@ import numpy as np
 
 from palimpsest.models.alphabets import Alphabet
 
-TRAIN, TEST, COUNTERPART, VALIDATION, FORGET, SIDE = range(6)  # purposes of random numbers
+# Purposes of random numbers
+TRAIN, TEST, COUNTERPART, VALIDATION, FORGET, SIDE, FOLD = range(7)
 
 String = tuple[str, ...]  # the symbols of a string
 

@@ -5,7 +5,14 @@ from functools import cached_property
 
 import numpy as np
 
-from palimpsest.corpora.corpus import TRAIN, String, groups_by_string, text_string
+from palimpsest.corpora.corpus import (
+    FOLD,
+    TRAIN,
+    String,
+    groups_by_string,
+    stream,
+    text_string,
+)
 from palimpsest.corpora.orders import order_of_groups
 from palimpsest.corpora.records import Records
 from palimpsest.errors import UserError
@@ -43,11 +50,7 @@ class RecordsCorpus:
         return True
 
     @cached_property
-    def has_sides(self) -> bool:
-        return self._is_trained is not None
-
-    @cached_property
-    def _is_trained(self) -> np.ndarray | None:
+    def is_trained(self) -> np.ndarray | None:
         """bool[records]: whether a record is to be trained on; None if nothing says so."""
         if self.records.splits is not None:
             return np.isin(self.records.splits, TRAINED_SPLITS)
@@ -56,16 +59,16 @@ class RecordsCorpus:
     @cached_property
     def trained(self) -> np.ndarray:
         """int[records]: the records that may be trained on, in the order of the file."""
-        if self._is_trained is None:
+        if self.is_trained is None:
             return np.arange(len(self.strings))
-        return np.flatnonzero(self._is_trained)
+        return np.flatnonzero(self.is_trained)
 
     @cached_property
     def unseen(self) -> np.ndarray:
         """int[records]: the records that are never trained on; all, if nothing says which."""
-        if self._is_trained is None:
+        if self.is_trained is None:
             return np.arange(len(self.strings))
-        return np.flatnonzero(~self._is_trained)
+        return np.flatnonzero(~self.is_trained)
 
     def draw(self, n: int, seed: int, purpose: int = TRAIN) -> tuple[list[String], np.ndarray]:
         """Training takes records from the start of a random order, other purposes from its end."""
@@ -73,11 +76,12 @@ class RecordsCorpus:
         order = order_of_groups(self._together, seed)
         order = order if purpose == TRAIN else order[::-1]
         order = order[np.isin(order, of_side)]
-        drawn = [self.strings[place] for place in np.repeat(order, self._copies[order])][:n]
+        drawn = [self.strings[place] for place in np.repeat(order, self.copies[order])][:n]
         return drawn, np.full(len(drawn), np.nan)
 
     @cached_property
-    def _copies(self) -> np.ndarray:
+    def copies(self) -> np.ndarray:
+        """int[records]: how often a record is in the training data, if it is in it."""
         copies = self.records.copies
         return np.ones(len(self.strings), dtype=int) if copies is None else copies
 
@@ -87,6 +91,34 @@ class RecordsCorpus:
         first: dict[str, str] = {}
         pairs = zip(self.records.texts, self.records.groups, strict=True)
         return np.array([first.setdefault(text, group) for text, group in pairs], dtype=object)
+
+    @cached_property
+    def n_groups(self) -> int:
+        return len(set(self._together))
+
+    def sides(self, seed: int, holdout: float) -> np.ndarray:
+        """bool[records]: whether a record is to be trained on.
+
+        If the file does not say it, about a share `holdout` of the records is not, drawn by the
+        seed as whole groups.
+        """
+        if self.is_trained is not None:
+            return self.is_trained
+        order = order_of_groups(self._together, seed)
+        n_trained = len(order) - round(holdout * len(order))
+        last = self._together[order[n_trained - 1]]
+        is_trained = np.zeros(len(order), dtype=bool)
+        is_trained[order[:n_trained]] = True
+        return is_trained | (self._together == last)
+
+    def folds(self, seed: int, n: int) -> np.ndarray:
+        """int[records]: the fold of each record, from 0; groups stay together.
+
+        Folds have about equally many groups.
+        """
+        order = order_of_groups(self._together, stream(seed, FOLD))
+        fold_of = {g: place % n for place, g in enumerate(dict.fromkeys(self._together[order]))}
+        return np.array([fold_of[group] for group in self._together])
 
     def log_probability(self, strings: Sequence[String]) -> np.ndarray:
         return np.full(len(strings), np.nan)
@@ -106,7 +138,7 @@ class RecordsCorpus:
         return len({self.strings[place] for place in self.trained})
 
     def most_draws(self) -> float:
-        return int(self._copies[self.trained].sum())
+        return int(self.copies[self.trained].sum())
 
     @cached_property
     def _tokens(self) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils.logging import disable_progress_bar
 
 from palimpsest.corpora.records import Records
 from palimpsest.errors import UserError
@@ -104,6 +105,7 @@ def _in_unit(found: Measured, records: Records, unit: str) -> np.ndarray:
 def losses_under(records: Records, model: str | Path, batch_size: int = AT_ONCE) -> Measured:
     """The nll of every record under one model, see `measure`."""
     name = str(model)
+    disable_progress_bar()
     with _one_line(name):
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
         loaded, about = AutoModelForCausalLM.from_pretrained(

@@ -1,0 +1,1 @@
+"""Figures of the section `records`, one file each."""

@@ -1,0 +1,85 @@
+"""Kinds of tables of the section `records`.
+
+In paths, `language` is the name of a corpus, or of a table of losses.
+"""
+
+from palimpsest.tables.columns import SHARED
+from palimpsest.tables.kinds import Kind, kinds_in
+
+OF_CORPUS = "results/records/{language}"
+
+columns = SHARED.extended("""
+id str: name of the record
+group str: name of the record's group; records of a group are not independent
+trained bool?: whether the model was trained on the record; null: unknown
+checkpoint float: when the record was measured: an epoch, or 0 for a checkpoint of the user's
+loss float: the model's loss of the record at the last checkpoint: nats per token, bits per byte, or
+    the unit of the user's table
+threshold float: the record is memorised if its loss is below
+score float: how far the loss is below the threshold, from 0 to 1
+memorised bool: whether the score is above 0
+p_value float?: share of the records never trained on, with this one, that are as far below their
+    threshold; null: there are none
+n_trained int: records on which the model was trained
+n_unseen int: records on which it was not
+share_trained float: share of the records on which the model was trained that are called memorised
+share_unseen float?: the same of the records on which it was not: the placebo; null: there are none
+difference float?: share_trained − share_unseen; null without a placebo
+lower float?: lower end of the 95 % interval of the difference, over groups; null without a placebo
+upper float?: its upper end; null without a placebo
+""")
+OF_A_MODEL = "language model"
+RETRAINED = Kind(
+    "retrained_losses",
+    "One row per record, seed and epoch: losses under a model, and under the same model trained "
+    "without the record.",
+    f"{OF_CORPUS}/{{recipe}}/{{model}}/losses.parquet",
+    columns(
+        f"{OF_A_MODEL} seed id group trained checkpoint loss loss_without",
+        loss="float: the model's loss of the record, nats per token",
+        loss_without="float: the same under a model that was trained without the record's fold; "
+        "of a record never trained on, without some fold",
+    ),
+)
+MEASURED = Kind(
+    "measured_losses",
+    "One row per record: losses under a checkpoint that is only asked; in the path, `model` is its "
+    "name in the configuration.",
+    f"{OF_CORPUS}/checkpoints/{{model}}.parquet",
+    columns(
+        f"{OF_A_MODEL} id group trained checkpoint loss loss_reference",
+        loss="float: the model's loss of the record, bits per byte",
+        loss_reference="float?: the reference model's; null: no reference is named",
+    ),
+)
+MEASURE = "measure evidence"
+ANSWERS_OF = f"{OF_A_MODEL} seed? id group trained {MEASURE} loss threshold score memorised p_value"
+OF_ROADS = {
+    "seed": "int?: seed of the training; null for a model that Palimpsest did not train",
+    "evidence": "str: what the threshold rests on: constant, retraining, reference model, or "
+    "unseen (records, in the loss attack)",
+}
+ANSWERS = Kind(
+    "record_answers",
+    "One row per record, model, seed and measure: is the record memorised?",
+    f"{OF_CORPUS}/answers.parquet",
+    columns(ANSWERS_OF, **OF_ROADS),
+)
+SHARES = Kind(
+    "record_shares",
+    "One row per model, seed and measure: the share of records called memorised, of those trained "
+    "on and of those never trained on.",
+    f"{OF_CORPUS}/shares.parquet",
+    columns(
+        f"{OF_A_MODEL} seed? {MEASURE} n_trained n_unseen share_trained share_unseen difference "
+        "lower upper",
+        **OF_ROADS,
+    ),
+)
+RECORDS = Kind(
+    "records",
+    "The tables `record_answers` of all corpora, one after another.",
+    "results/records.parquet",
+    columns(ANSWERS_OF, **OF_ROADS),
+)
+KINDS = kinds_in(globals())

@@ -1,0 +1,170 @@
+"""The section `records`: which of a user's own records did a model memorise?
+
+Three roads give the losses: training again without a part of the records, checkpoints that are only
+asked, and losses that the user measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from palimpsest.configuration.checks import unknown_models
+from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.named_files import NamedFile, named_files, unusable_files
+from palimpsest.configuration.settings import Settings
+from palimpsest.errors import nearest
+from palimpsest.models.folders import is_folder
+from palimpsest.models.table import NAME, NAMES_ARE
+from palimpsest.pretrained.catalogue import made_in
+from palimpsest.records import kinds
+from palimpsest.records.interventions import ALL, INTERVENTIONS, without_fold
+from palimpsest.requests import Runs
+from palimpsest.section import Section
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model that is asked about the records of a corpus, and its reference, if there is one.
+
+    Both are folders, or names on the Hugging Face hub.
+    """
+
+    corpus: str
+    model: str
+    reference: str | None = None
+
+
+def checkpoints(settings: Settings) -> dict[str, Checkpoint]:
+    """The checkpoints of the block, by name. A name of the table of models stands for its id."""
+    asked = settings.block("records")["checkpoints"] or {}
+    return {
+        name: Checkpoint(
+            one["corpus"], _id(settings, one["model"]), _id(settings, one.get("reference"))
+        )
+        for name, one in asked.items()
+    }
+
+
+def _id(settings: Settings, model: str | None) -> str | None:
+    return settings.models[model].id if model in settings.models else model
+
+
+def given_losses(settings: Settings) -> dict[str, NamedFile]:
+    """The tables of losses of the block, by name."""
+    return named_files(settings.block("records")["losses"])
+
+
+def whole(settings: Settings) -> list[Runs]:
+    """The trainings on all records that are to be trained on."""
+    block = settings.block("records")
+    return [
+        Runs(
+            model,
+            corpus,
+            int(settings.corpus(corpus).most_draws()),
+            ALL,
+            settings.seeds,
+            block["recipe"],
+            job=ALL,
+        )
+        for corpus in block["corpora"]
+        for model in block["models"]
+    ]
+
+
+def requests(settings: Settings) -> Iterator[Runs]:
+    """All trainings, with and without each fold."""
+    folds = settings.block("records")["folds"]
+    for runs in whole(settings):
+        yield runs
+        for fold in range(folds):
+            yield runs.on(without_fold(fold, folds))
+
+
+def sources(settings: Settings) -> list[str]:
+    """The corpora and tables of losses about which there are answers."""
+    block = settings.block("records")
+    asked = (one.corpus for one in checkpoints(settings).values())
+    trained = block["corpora"] if block["models"] else []
+    return list(dict.fromkeys([*trained, *asked, *given_losses(settings)]))
+
+
+def outputs(settings: Settings) -> Iterator[str]:
+    """Nothing if nothing is asked for, as in the default configuration."""
+    names = sources(settings)
+    for kind in (kinds.ANSWERS, kinds.SHARES):
+        yield from (kind.path.format(language=name) for name in names)
+    if names:
+        yield kinds.RECORDS.path
+
+
+def mistakes(settings: Settings) -> Iterator[Mistake]:
+    block = settings.block("records")
+    yield from unknown_models(settings, "records/models", block["models"])
+    for place, name in enumerate(block["corpora"]):
+        yield from _unknown_records(settings, f"records/corpora[{place}]", name)
+    for name, one in (block["checkpoints"] or {}).items():
+        yield from _checkpoint(settings, f"records/checkpoints/{name}", name, one)
+    losses = given_losses(settings)
+    yield from unusable_files("records/losses", losses, "a table of losses")
+    for name in losses.keys() & {*settings.records}:
+        yield Mistake(f"records/losses/{name}", "is the name of a corpus, too; give it another one")
+    for place, name in enumerate(block["corpora"]):
+        yield from _too_few_groups(settings, f"records/corpora[{place}]", name)
+
+
+def _unknown_records(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
+    known = settings.records
+    if name not in known:
+        listed = ", ".join(known) or "none"
+        yield Mistake(
+            key,
+            f"{name!r} is not in the block corpora, which has {listed}{nearest(name, known)}; add "
+            "it there with the file of the records",
+            because="corpora",
+        )
+
+
+def _checkpoint(settings: Settings, key: str, name: str, one: Mapping) -> Iterator[Mistake]:
+    if not NAME.fullmatch(name):
+        yield Mistake(key, f"is not a name; allowed are {NAMES_ARE}")
+    yield from _unknown_records(settings, f"{key}/corpus", one["corpus"])
+    if "reference" not in one and one["corpus"] in settings.records:
+        is_trained = settings.corpus(one["corpus"]).is_trained
+        if is_trained is None or is_trained.all():
+            yield Mistake(
+                key,
+                "has nothing to compare its losses with; name a reference, or give some records of "
+                f"{one['corpus']} a split such as holdout, or false in the column trained",
+            )
+    for role in ("model", "reference"):
+        found = _id(settings, one.get(role))
+        if found and is_folder(found) and not made_in(found) and not Path(found).is_dir():
+            yield Mistake(
+                f"{key}/{role}",
+                f"no such folder: {found}; give one as save_pretrained leaves it, a name of "
+                f"{settings.config['models_table']}, or a name on the Hugging Face hub",
+            )
+
+
+def _too_few_groups(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
+    folds = settings.block("records")["folds"]
+    if (n_groups := settings.corpus(name).n_groups) < 2 * folds:
+        yield Mistake(
+            key,
+            f"{name} has {n_groups} groups of records, too few for {folds} folds with two groups "
+            "each; lower records/folds, or add records",
+        )
+
+
+SECTION = Section(
+    name="records",
+    title="Which records are memorised",
+    requests=requests,
+    outputs=outputs,
+    mistakes=mistakes,
+    reported=(kinds.SHARES,),
+    interventions=INTERVENTIONS,
+)

@@ -1,0 +1,84 @@
+"""Tables of answers about records, from tables of losses by any road."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from palimpsest.making import makes, reads
+from palimpsest.memorisation.measures import Start
+from palimpsest.records import kinds
+from palimpsest.records.losses import Losses, read_losses, to_losses
+from palimpsest.records.verdicts import answers
+
+# Of losses whose models the table does not name
+ITS_MODEL = "model"
+
+
+@reads(retrained=[kinds.RETRAINED], measured=[kinds.MEASURED])
+@makes(kinds.ANSWERS, kinds.SHARES)
+def answer(
+    language: str,
+    *,
+    retrained: Sequence[pd.DataFrame] = (),
+    measured: Sequence[pd.DataFrame] = (),
+    given: str | Path | Sequence[str] = (),
+    columns: Mapping[str, str] | None = None,
+    start: Start,
+    loss_threshold: float | None,
+    false_alarms: float,
+) -> dict[str, pd.DataFrame]:
+    """Which records of a corpus, or of a user's table of losses, are memorised.
+
+    Parameters
+    ----------
+    retrained, measured : losses of the records by training again, and under checkpoints
+    given, columns : the table of losses of the user's own, see `read_losses`; () without one
+    start, loss_threshold, false_alarms : see `answers`
+    """
+    found, shares = [], []
+    for keys, losses, threshold in _losses(retrained, measured, given, columns, loss_threshold):
+        of_model = answers(losses, start=start, loss_threshold=threshold, false_alarms=false_alarms)
+        about = {"language": language, **keys}
+        found.append(of_model.table.assign(**about))
+        shares.append(of_model.placebo.assign(**about))
+    whole, placebo = (pd.concat(parts, ignore_index=True) for parts in (found, shares))
+    return {
+        kinds.ANSWERS.name: _with_seed(whole)[kinds.ANSWERS.names],
+        kinds.SHARES.name: _with_seed(placebo)[kinds.SHARES.names],
+    }
+
+
+def _losses(
+    retrained: Sequence[pd.DataFrame],
+    measured: Sequence[pd.DataFrame],
+    given: str | Path | Sequence[str],
+    columns: Mapping[str, str] | None,
+    loss_threshold: float | None,
+) -> Iterator[tuple[dict, Losses, float | None]]:
+    """Yield the losses of every model with its keys, and the threshold of recollection.
+
+    Bits per byte have no such threshold.
+    """
+    for table in retrained:
+        for (model, seed), losses in table.groupby(["model", "seed"], sort=False):
+            yield {"model": model, "seed": seed}, to_losses(losses, model), loss_threshold
+    for table in measured:
+        model = table["model"].iloc[0]
+        # A column that is null in all rows is one that the road does not have.
+        losses = to_losses(table.dropna(axis="columns", how="all"), model)
+        yield {"model": model, "seed": None}, losses, None
+    if given:
+        yield {"model": ITS_MODEL, "seed": None}, read_losses(given, columns), loss_threshold
+
+
+def _with_seed(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.astype({"seed": "Int64"})
+
+
+@reads(answers=kinds.ANSWERS)
+@makes(kinds.RECORDS)
+def all_answers(answers: pd.DataFrame) -> pd.DataFrame:
+    return answers
