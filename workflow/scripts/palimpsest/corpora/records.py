@@ -9,20 +9,29 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from palimpsest.errors import UserError
+from palimpsest.errors import UserError, nearest
 from palimpsest.tables import user_files
-from palimpsest.tables.kinds import NAME, TRUTH, Column, UserKind
+from palimpsest.tables.kinds import NAME, NUMBER, TRUTH, Column, UserKind
 from palimpsest.tables.user_tables import UserTable, read_user_table
 
-TEXT, TRAINED, GROUP = "text", "trained", "group"
+ID, TEXT, TRAINED, GROUP = "id", "text", "trained", "group"
+SPLIT, COPIES, PROMPT = "split", "copies", "prompt"
+SPLITS = ("train", "test", "holdout", "forget", "retain")
 # Which records they are
 WHICH = (
     Column(TRAINED, TRUTH, "whether the model was trained on the record: true or false"),
     Column(GROUP, NAME, "the name of the record's group, such as a person"),
 )
 NEEDED = (Column(TEXT, NAME, "the text of the record"),)
-OPTIONAL = (Column("id", NAME, "the name of the record"), *WHICH)
+OPTIONAL = (
+    Column(ID, NAME, "the name of the record"),
+    *WHICH,
+    Column(SPLIT, NAME, f"the part of the data ({user_files.listed(SPLITS)})"),
+    Column(COPIES, NUMBER, "how often the record is in the training data: a whole number from 1"),
+    Column(PROMPT, NAME, "the text before the record, on which no loss is measured", nullable=True),
+)
 RENAMED = "{text: body, id: key}"
+LARGEST = 2**53  # whole numbers below it are exact as floats
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,11 @@ class Records:
         Whether the model was trained on the record. Records on which it was not are the placebo.
     groups : str[records]; without a column `group`, each record is a group of its own
     source : the name of the file in messages
+    splits : str[records], each one of `SPLITS`, or None
+    copies : int64[records] or None
+        How often the record is in the training data, from 1. None: each record once.
+    prompts : str[records] or None
+        The text before the record's own text, on which no loss is measured; '' for none.
     """
 
     ids: np.ndarray
@@ -44,6 +58,9 @@ class Records:
     trained: np.ndarray | None
     groups: np.ndarray
     source: str = "records"
+    splits: np.ndarray | None = None
+    copies: np.ndarray | None = None
+    prompts: np.ndarray | None = None
 
 
 def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> Records:
@@ -52,35 +69,84 @@ def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> 
     Parameters
     ----------
     path : a .csv, .tsv, .jsonl, .json or .parquet file with the column text, and any of id, trained
-        (true or false, yes or no, 1 or 0) and group
+        (true or false, yes or no, 1 or 0), group, split, copies and prompt
     columns : the file's own names of columns, such as {"text": "body"}
 
     Raises `UserError` if there is no such file, if it cannot be read, if a text is empty or blank,
-    if two records have one id, or if no record was trained on. The message names the row.
+    if two records have one id, if a split is not one of `SPLITS`, if a number of copies is not a
+    whole number from 1, or if no record was trained on. The message names the row.
     """
     file = user_files.opened(path, user_files.TABLES, "a table of records")
     known = (*NEEDED, *there(OPTIONAL, file.columns, columns or {}))
     rows = "one row for each record"
     kind = UserKind("table of records", rows, "record", known, renamed=RENAMED)
     table = read_user_table(path, kind, columns)
+    texts, ids = _texts(table), _ids(table)
+    return Records(
+        ids,
+        texts,
+        _trained(table),
+        table.names(GROUP).by_row() if GROUP in table.cells else ids,
+        table.source,
+        _splits(table),
+        _copies(table),
+        _prompts(table),
+    )
+
+
+def _ids(table: UserTable) -> np.ndarray:
+    if ID not in table.cells:
+        return np.array([str(number) for number in range(1, table.n_rows + 1)], dtype=object)
+    ids = table.names(ID).by_row()
+    if (again := pd.Series(ids).duplicated()).any():
+        row = int(again.to_numpy().argmax())
+        earlier = table.another(int((ids == ids[row]).argmax()))
+        raise UserError(
+            f"{table.at(row)}: the id {ids[row]!r} is that of {earlier} already; give every "
+            "record an id of its own"
+        )
+    return ids
+
+
+def _texts(table: UserTable) -> np.ndarray:
     texts = table.names(TEXT).by_row()
     if blank := [row for row, text in enumerate(texts) if not text.strip()]:
         raise table.wrong(TEXT, blank[0], "has no words")
-    ids = np.array([str(number) for number in range(1, len(texts) + 1)], dtype=object)
-    if "id" in table.cells:
-        ids = table.names("id").by_row()
-        if (again := pd.Series(ids).duplicated()).any():
-            row = int(again.to_numpy().argmax())
-            earlier = table.another(int((ids == ids[row]).argmax()))
-            raise UserError(
-                f"{table.at(row)}: the id {ids[row]!r} is that of {earlier} already; give every "
-                "record an id of its own"
-            )
-    trained = table.truths(TRAINED) if TRAINED in table.cells else None
-    if trained is not None:
-        check_trained(table, trained)
-    groups = table.names(GROUP).by_row() if GROUP in table.cells else ids
-    return Records(ids, texts, trained, groups, str(path))
+    return texts
+
+
+def _trained(table: UserTable) -> np.ndarray | None:
+    if TRAINED not in table.cells:
+        return None
+    trained = table.truths(TRAINED)
+    check_trained(table, trained)
+    return trained
+
+
+def _splits(table: UserTable) -> np.ndarray | None:
+    if SPLIT not in table.cells:
+        return None
+    splits = table.names(SPLIT)
+    for value, row in zip(splits.values, splits.first_rows().tolist(), strict=True):
+        if value not in SPLITS:
+            raise table.wrong(SPLIT, row, f"is no such part{nearest(value, SPLITS)}")
+    return splits.by_row()
+
+
+def _copies(table: UserTable) -> np.ndarray | None:
+    if COPIES not in table.cells:
+        return None
+    copies = table.numbers(COPIES)
+    is_count = (copies >= 1) & (copies == np.floor(copies)) & (copies < LARGEST)
+    if not is_count.all():
+        raise table.wrong(COPIES, int(is_count.argmin()), "is not a whole number from 1")
+    return copies.astype(np.int64)
+
+
+def _prompts(table: UserTable) -> np.ndarray | None:
+    if PROMPT not in table.cells:
+        return None
+    return table.names(PROMPT).by_row(missing="")
 
 
 def there(
