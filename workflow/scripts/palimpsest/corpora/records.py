@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.errors import UserError, nearest
-from palimpsest.tables import user_files
+from palimpsest.tables import saved_folders, user_files
 from palimpsest.tables.kinds import NAME, NUMBER, TRUTH, Column, UserKind
-from palimpsest.tables.user_tables import UserTable, read_user_table
+from palimpsest.tables.user_tables import UserTable, table_in
 
 ID, TEXT, TRAINED, GROUP = "id", "text", "trained", "group"
-SPLIT, COPIES, PROMPT = "split", "copies", "prompt"
+SPLIT, COPIES, PROMPT = saved_folders.SPLIT, "copies", "prompt"
 SPLITS = ("train", "test", "holdout", "forget", "retain")
 # Which records they are
 WHICH = (
@@ -40,7 +40,8 @@ class Records:
 
     Parameters
     ----------
-    ids : str[records], in the order of the file; without a column `id`, numbers from 1
+    ids : str[records], in the order of the file; without a column `id`, numbers from 1, or those of
+        the lines of a .txt file
     texts : str[records]
     trained : bool[records] or None
         Whether the model was trained on the record. Records on which it was not are the placebo.
@@ -69,19 +70,22 @@ def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> 
     Parameters
     ----------
     path : a .csv, .tsv, .jsonl, .json or .parquet file with the column text, and any of id, trained
-        (true or false, yes or no, 1 or 0), group, split, copies and prompt
+        (true or false, yes or no, 1 or 0), group, split, copies and prompt. The same in a folder
+        that `datasets` saved with save_to_disk; the names of its splits are the column split, if
+        its records have none. Or a .txt file with a record a line, whose ids are the numbers of the
+        lines. Files of text may be compressed, such as .jsonl.gz.
     columns : the file's own names of columns, such as {"text": "body"}
 
     Raises `UserError` if there is no such file, if it cannot be read, if a text is empty or blank,
     if two records have one id, if a split is not one of `SPLITS`, if a number of copies is not a
     whole number from 1, or if no record was trained on. The message names the row.
     """
-    file = user_files.opened(path, user_files.TABLES, "a table of records")
+    file = opened(path)
     known = (*NEEDED, *there(OPTIONAL, file.columns, columns or {}))
     rows = "one row for each record"
     kind = UserKind("table of records", rows, "record", known, renamed=RENAMED)
-    table = read_user_table(path, kind, columns)
-    texts, ids = _texts(table), _ids(table)
+    table = table_in(file, str(path), kind, columns)
+    texts, ids = _texts(table), _ids(table, user_files.format_of(path) == user_files.TXT)
     return Records(
         ids,
         texts,
@@ -94,9 +98,22 @@ def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> 
     )
 
 
-def _ids(table: UserTable) -> np.ndarray:
+def opened(path: str | Path) -> user_files.Opened:
+    """A file or saved folder of records, of which the names of the columns are read.
+
+    Raises `UserError` if there is none, or if it cannot be read.
+    """
+    if Path(path).is_dir():
+        return saved_folders.opened(Path(path))
+    return user_files.opened(path, user_files.TEXTS, "a table of records")
+
+
+def _ids(table: UserTable, are_lines: bool) -> np.ndarray:
     if ID not in table.cells:
-        return np.array([str(number) for number in range(1, table.n_rows + 1)], dtype=object)
+        numbers = range(1, table.n_rows + 1)
+        if are_lines:
+            numbers = map(table.number, range(table.n_rows))
+        return np.array([str(number) for number in numbers], dtype=object)
     ids = table.names(ID).by_row()
     if (again := pd.Series(ids).duplicated()).any():
         row = int(again.to_numpy().argmax())
@@ -129,7 +146,9 @@ def _splits(table: UserTable) -> np.ndarray | None:
     splits = table.names(SPLIT)
     for value, row in zip(splits.values, splits.first_rows().tolist(), strict=True):
         if value not in SPLITS:
-            raise table.wrong(SPLIT, row, f"is no such part{nearest(value, SPLITS)}")
+            folder = Path(table.source) / value
+            alone = f" (its folder can be read alone: {folder})" if folder.is_dir() else ""
+            raise table.wrong(SPLIT, row, f"is no such part{nearest(value, SPLITS)}{alone}")
     return splits.by_row()
 
 

@@ -254,6 +254,13 @@ def read_user_table(
     file cannot be read, or as `user_table` does.
     """
     file = user_files.opened(path, user_files.TABLES, f"a {kind.name}")
+    return table_in(file, str(path), kind, columns)
+
+
+def table_in(
+    file: user_files.Opened, source: str, kind: UserKind, columns: Mapping[str, str] | None = None
+) -> UserTable:
+    """As `read_user_table`, from a file that is open. `source` names the file in messages."""
     written_as = named_columns(file.where, kind, file.columns, columns or {})
     parts: dict[str, list] = {name: [] for name in kind.names}
     lines: list[int] = []
@@ -262,7 +269,7 @@ def read_user_table(
             parts_of_name.append(rows.cells[written_as[name]])
         lines += rows.lines or []
     cells = {name: _joined(own) for name, own in parts.items()}
-    return _checked(str(path), kind, cells, written_as, lines or None)
+    return _checked(source, kind, cells, written_as, lines or None)
 
 
 def user_table(
