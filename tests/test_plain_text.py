@@ -1,5 +1,7 @@
 """Files that are not UTF-8, in every format that is read, and words written in two ways."""
 
+import gzip
+
 import pytest
 
 from helpers.experiments import message
@@ -17,17 +19,21 @@ FORMATS = {
     "texts, JSON": ("a.json", read_texts, b'[{"text": "one"},\n', b'{"text": "%s"}]\n'),
     "texts, plain": ("b.txt", read_texts, b"one two\n", b"three %s\n"),
 }
+COMPRESSED = [name for name in FORMATS if name.startswith("texts")]
 
 
 @pytest.mark.parametrize("n_lines", [1, 9000], ids=["few lines", "many lines"])
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", [*FORMATS, *(f"{name}, compressed" for name in COMPRESSED)])
 def test_the_first_line_that_is_not_utf8_is_named(tmp_path, name, n_lines):
     """Long files are decoded part by part, and the line is still that of the whole file."""
-    file, read, first, second = FORMATS[name]
-    if name == "texts, JSON":
+    form = name.removesuffix(", compressed")
+    file, read, first, second = FORMATS[form]
+    if form == "texts, JSON":
         n_lines = 1
-    path = tmp_path / file
-    path.write_bytes(first * n_lines + second % b"caf\xe9")
+    path, content = tmp_path / file, first * n_lines + second % b"caf\xe9"
+    if form != name:
+        path, content = tmp_path / f"{file}.gz", gzip.compress(content)
+    path.write_bytes(content)
     line = message(lambda: list(read(path)))
     assert f"{path}:{n_lines + 1}: not UTF-8 text (byte 0xe9); save the file as UTF-8" == line
 
@@ -39,6 +45,12 @@ def test_utf16_without_a_mark_is_refused(tmp_path, name):
     path = tmp_path / file
     path.write_text((first + second % b"two").decode(), encoding="utf-16-le")
     assert "a byte of 0, so it is not UTF-8 text" in message(lambda: list(read(path)))
+
+
+def test_the_line_is_found_in_a_compressed_file_that_is_cut_off_later(tmp_path):
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(b"one\n\xff\n" + b"three\n" * 9000)[:-20])
+    assert not_utf8(path).startswith(f"{path}:2: not UTF-8 text (byte 0xff)")
 
 
 def test_a_file_that_became_text_since_is_not_blamed(tmp_path):

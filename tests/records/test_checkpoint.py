@@ -95,6 +95,15 @@ def test_a_text_that_is_too_long_is_named_with_its_remedy(tmp_path):
     assert "the model takes at most 20; cut it into shorter records" in said
 
 
+def test_a_prompt_is_not_left_out_in_silence(tmp_path):
+    given = read(tmp_path, ["one", "two"], prompt=["", "Say two: "])
+    said = message(lambda: records.measure(given, tmp_path / "no model is needed"))
+    assert said == (
+        f"{tmp_path / 'records.jsonl'}: has prompts, and a loss after a prompt is not measured "
+        "here; put each prompt in front of its text, or rename the column"
+    )
+
+
 def test_what_is_no_model_is_named_with_its_remedy(tmp_path):
     (tmp_path / "empty").mkdir()
     said = message(lambda: records.measure(read(tmp_path), tmp_path / "empty"))

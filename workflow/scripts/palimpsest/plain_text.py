@@ -1,8 +1,11 @@
 """Files of plain text in UTF-8, and words whose letters are written in two ways."""
 
+import contextlib
+import gzip
 import unicodedata
+import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from palimpsest.errors import UserError
@@ -11,6 +14,9 @@ AS_UTF8 = "save the file as UTF-8"
 MOST_NAMED = 3  # characters of a kind that a remark names
 REPLACED = "\ufffd"  # what a program writes for bytes that it could not read
 ENCODING = "utf-8-sig"  # UTF-8, with or without a mark of the byte order
+GZIP = ".gz"  # the ending of a compressed file
+DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)  # a compressed file is cut off, or is none
+AT_ONCE = 2**20  # bytes
 
 
 def read_text(path: str | Path) -> str:
@@ -18,20 +24,48 @@ def read_text(path: str | Path) -> str:
 
     Raises `UserError`, with the line, if the file cannot be read, is not UTF-8 or has bytes of 0.
     """
+    return "".join(read_lines(path))
+
+
+def read_lines(path: str | Path, newline: str | None = None) -> Iterator[str]:
+    """Yield the lines of a file, which may be compressed (NAME.gz); `newline` as in `open`.
+
+    Raises `UserError` as `read_text` does.
+    """
+    number = 0
     try:
-        text = Path(path).read_text(encoding=ENCODING)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
+        with _opener(path)(path, "rt", encoding=ENCODING, newline=newline) as file:
+            for number, line in enumerate(file, 1):
+                if "\0" in line:
+                    raise UserError(has_zero_bytes(path, line, number))
+                yield line
     except UnicodeDecodeError:
         raise UserError(not_utf8(path)) from None
-    if "\0" in text:
-        raise UserError(has_zero_bytes(path, text))
-    return text
+    except DAMAGED as error:
+        raise UserError(
+            f"{path}:{number + 1}: cannot be uncompressed from here on: {error}; compress the file "
+            "again"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+
+
+def _opener(path: str | Path) -> Callable:
+    return gzip.open if Path(path).suffix.lower() == GZIP else open
+
+
+def _content(path: str | Path) -> bytes:
+    """The bytes of a file; of a compressed one that is damaged, those before the damage."""
+    parts = []
+    with _opener(path)(path, "rb") as file, contextlib.suppress(*DAMAGED):
+        while part := file.read1(AT_ONCE):
+            parts.append(part)
+    return b"".join(parts)
 
 
 def not_utf8(path: str | Path) -> str:
     """What is wrong with a file that is not UTF-8, with the line of the first such byte."""
-    data = Path(path).read_bytes()
+    data = _content(path)
     try:
         data.decode(ENCODING)
     except UnicodeDecodeError as error:

@@ -29,6 +29,7 @@ from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.models.tokens import check_local
 from palimpsest.pretrained.catalogue import CATALOGUE, made_in
 from palimpsest.requests import DEFAULT, Runs
+from palimpsest.tables.user_files import TEXTS
 
 ADAPTER = "adapter"
 MOST_VALUES, MOST_DEPTH = 10_000, 12  # of a configuration; phases of methods are the deepest
@@ -77,7 +78,9 @@ def of_values(settings: Settings) -> Iterator[Mistake]:
 
 def _records(settings: Settings, folder: str) -> Iterator[Mistake]:
     """Records that are not there, or that have the name of a language."""
-    yield from unusable_files("corpora", settings.records, "a table of records")
+    yield from unusable_files(
+        "corpora", settings.records, "a table of records", TEXTS, folders=True
+    )
     for name in corpus_names(folder):
         if name in settings.records:
             yield Mistake(

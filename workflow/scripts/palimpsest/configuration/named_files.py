@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from palimpsest.configuration.messages import Mistake
@@ -28,10 +29,21 @@ def named_files(block: Mapping[str, str | Mapping] | None) -> dict[str, NamedFil
     return found
 
 
-def unusable_files(key: str, files: Mapping[str, NamedFile], what: str) -> Iterator[Mistake]:
-    """Files that are not there, or whose names cannot be in paths; `what` is such as "a panel"."""
+def unusable_files(
+    key: str,
+    files: Mapping[str, NamedFile],
+    what: str,
+    formats: Sequence[str] = TABLES,
+    folders: bool = False,
+) -> Iterator[Mistake]:
+    """Files that are not there, or whose names cannot be in paths.
+
+    `what` names such a file, such as "a panel". With `folders`, a folder may stand for a file.
+    """
     for name, named in files.items():
         if not NAME.fullmatch(name):
             yield Mistake(f"{key}/{name}", f"is not a name; allowed are {NAMES_ARE}")
-        elif wrong := wrong_path(named.file, TABLES, what):
+        elif folders and os.path.isdir(named.file) and not set("{}") & set(named.file):
+            continue
+        elif wrong := wrong_path(named.file, formats, what):
             yield Mistake(f"{key}/{name}", wrong)

@@ -9,12 +9,14 @@ CORPUS = Kind(
     "One row per record of a user's own, as the configuration names them.",
     paths.CORPUS_OF_RECORDS,
     SHARED(
-        "id text group trained split copies",
+        "id text group trained split copies prompt",
         id="str: name of the record",
         text="str: the text of the record",
         group="str: name of the record's group, such as a person; without groups, the record's own",
         trained="bool?: whether a model was trained on the record; null: the file does not say it",
         split="str?: train, test, holdout, forget or retain; null: the file does not say it",
+        prompt="str?: text before the record's own, on which no loss is measured; null: no record has "
+        "one",
         copies="int: how often the record is in the training data, if it is in it",
     ),
 )

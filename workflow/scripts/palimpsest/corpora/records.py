@@ -11,21 +11,30 @@ import pandas as pd
 
 from palimpsest import tables
 from palimpsest.corpora.kinds import CORPUS
-from palimpsest.errors import UserError
+from palimpsest.errors import UserError, nearest
 from palimpsest.making import makes
-from palimpsest.tables import user_files
-from palimpsest.tables.kinds import NAME, TRUTH, Column, UserKind
-from palimpsest.tables.user_tables import UserTable, read_user_table
+from palimpsest.tables import saved_folders, user_files
+from palimpsest.tables.kinds import NAME, NUMBER, TRUTH, Column, UserKind
+from palimpsest.tables.user_tables import UserTable, table_in
 
-TEXT, TRAINED, GROUP = "text", "trained", "group"
+ID, TEXT, TRAINED, GROUP = "id", "text", "trained", "group"
+SPLIT, COPIES, PROMPT = saved_folders.SPLIT, "copies", "prompt"
+SPLITS = ("train", "test", "holdout", "forget", "retain")
 # Which records they are
 WHICH = (
     Column(TRAINED, TRUTH, "whether the model was trained on the record: true or false"),
     Column(GROUP, NAME, "the name of the record's group, such as a person"),
 )
 NEEDED = (Column(TEXT, NAME, "the text of the record"),)
-OPTIONAL = (Column("id", NAME, "the name of the record"), *WHICH)
+OPTIONAL = (
+    Column(ID, NAME, "the name of the record"),
+    *WHICH,
+    Column(SPLIT, NAME, f"the part of the data ({user_files.listed(SPLITS)})"),
+    Column(COPIES, NUMBER, "how often the record is in the training data: a whole number from 1"),
+    Column(PROMPT, NAME, "the text before the record, on which no loss is measured", nullable=True),
+)
 RENAMED = "{text: body, id: key}"
+LARGEST = 2**53  # whole numbers below it are exact as floats
 
 
 @dataclass(frozen=True)
@@ -34,15 +43,18 @@ class Records:
 
     Parameters
     ----------
-    ids : str[records], in the order of the file; without a column `id`, numbers from 1
+    ids : str[records], in the order of the file; without a column `id`, numbers from 1, or those of
+        the lines of a .txt file
     texts : str[records]
     trained : bool[records] or None
         Whether the model was trained on the record. Records on which it was not are the placebo.
     groups : str[records]; without a column `group`, each record is a group of its own
     source : the name of the file in messages
-    splits : str[records] or None: train, test, holdout, forget or retain
+    splits : str[records], each one of `SPLITS`, or None
     copies : int64[records] or None
-        How often the record is in the training data; None: once each.
+        How often the record is in the training data, from 1. None: each record once.
+    prompts : str[records] or None
+        The text before the record's own text, on which no loss is measured; '' for none.
     """
 
     ids: np.ndarray
@@ -52,6 +64,7 @@ class Records:
     source: str = "records"
     splits: np.ndarray | None = None
     copies: np.ndarray | None = None
+    prompts: np.ndarray | None = None
 
 
 def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> Records:
@@ -60,35 +73,102 @@ def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> 
     Parameters
     ----------
     path : a .csv, .tsv, .jsonl, .json or .parquet file with the column text, and any of id, trained
-        (true or false, yes or no, 1 or 0) and group
+        (true or false, yes or no, 1 or 0), group, split, copies and prompt. The same in a folder
+        that `datasets` saved with save_to_disk; the names of its splits are the column split, if
+        its records have none. Or a .txt file with a record a line, whose ids are the numbers of the
+        lines. Files of text may be compressed, such as .jsonl.gz.
     columns : the file's own names of columns, such as {"text": "body"}
 
     Raises `UserError` if there is no such file, if it cannot be read, if a text is empty or blank,
-    if two records have one id, or if no record was trained on. The message names the row.
+    if two records have one id, if a split is not one of `SPLITS`, if a number of copies is not a
+    whole number from 1, or if no record was trained on. The message names the row.
     """
-    file = user_files.opened(path, user_files.TABLES, "a table of records")
+    file = opened(path)
     known = (*NEEDED, *there(OPTIONAL, file.columns, columns or {}))
     rows = "one row for each record"
     kind = UserKind("table of records", rows, "record", known, renamed=RENAMED)
-    table = read_user_table(path, kind, columns)
+    table = table_in(file, str(path), kind, columns)
+    texts, ids = _texts(table), _ids(table, user_files.format_of(path) == user_files.TXT)
+    return Records(
+        ids,
+        texts,
+        _trained(table),
+        table.names(GROUP).by_row() if GROUP in table.cells else ids,
+        table.source,
+        _splits(table),
+        _copies(table),
+        _prompts(table),
+    )
+
+
+def opened(path: str | Path) -> user_files.Opened:
+    """A file or saved folder of records, of which the names of the columns are read.
+
+    Raises `UserError` if there is none, or if it cannot be read.
+    """
+    if Path(path).is_dir():
+        return saved_folders.opened(Path(path))
+    return user_files.opened(path, user_files.TEXTS, "a table of records")
+
+
+def _ids(table: UserTable, are_lines: bool) -> np.ndarray:
+    if ID not in table.cells:
+        numbers = range(1, table.n_rows + 1)
+        if are_lines:
+            numbers = map(table.number, range(table.n_rows))
+        return np.array([str(number) for number in numbers], dtype=object)
+    ids = table.names(ID).by_row()
+    if (again := pd.Series(ids).duplicated()).any():
+        row = int(again.to_numpy().argmax())
+        earlier = table.another(int((ids == ids[row]).argmax()))
+        raise UserError(
+            f"{table.at(row)}: the id {ids[row]!r} is that of {earlier} already; give every "
+            "record an id of its own"
+        )
+    return ids
+
+
+def _texts(table: UserTable) -> np.ndarray:
     texts = table.names(TEXT).by_row()
     if blank := [row for row, text in enumerate(texts) if not text.strip()]:
         raise table.wrong(TEXT, blank[0], "has no words")
-    ids = np.array([str(number) for number in range(1, len(texts) + 1)], dtype=object)
-    if "id" in table.cells:
-        ids = table.names("id").by_row()
-        if (again := pd.Series(ids).duplicated()).any():
-            row = int(again.to_numpy().argmax())
-            earlier = table.another(int((ids == ids[row]).argmax()))
-            raise UserError(
-                f"{table.at(row)}: the id {ids[row]!r} is that of {earlier} already; give every "
-                "record an id of its own"
-            )
-    trained = table.truths(TRAINED) if TRAINED in table.cells else None
-    if trained is not None:
-        check_trained(table, trained)
-    groups = table.names(GROUP).by_row() if GROUP in table.cells else ids
-    return Records(ids, texts, trained, groups, str(path))
+    return texts
+
+
+def _trained(table: UserTable) -> np.ndarray | None:
+    if TRAINED not in table.cells:
+        return None
+    trained = table.truths(TRAINED)
+    check_trained(table, trained)
+    return trained
+
+
+def _splits(table: UserTable) -> np.ndarray | None:
+    if SPLIT not in table.cells:
+        return None
+    splits = table.names(SPLIT)
+    for value, row in zip(splits.values, splits.first_rows().tolist(), strict=True):
+        if value not in SPLITS:
+            folder = Path(table.source) / value
+            alone = f" (its folder can be read alone: {folder})" if folder.is_dir() else ""
+            raise table.wrong(SPLIT, row, f"is no such part{nearest(value, SPLITS)}{alone}")
+    return splits.by_row()
+
+
+def _copies(table: UserTable) -> np.ndarray | None:
+    if COPIES not in table.cells:
+        return None
+    copies = table.numbers(COPIES)
+    is_count = (copies >= 1) & (copies == np.floor(copies)) & (copies < LARGEST)
+    if not is_count.all():
+        raise table.wrong(COPIES, int(is_count.argmin()), "is not a whole number from 1")
+    return copies.astype(np.int64)
+
+
+def _prompts(table: UserTable) -> np.ndarray | None:
+    if PROMPT not in table.cells:
+        return None
+    return table.names(PROMPT).by_row(missing="")
 
 
 def there(
@@ -112,12 +192,13 @@ def corpus_table(records: str | Path, columns: Mapping[str, str] | None) -> pd.D
     missing = [None] * n_records
     return pd.DataFrame(
         {
-            "id": found.ids,
-            "text": found.texts,
-            "group": found.groups,
-            "trained": pd.array(missing if found.trained is None else found.trained, "boolean"),
-            "split": missing if found.splits is None else found.splits,
-            "copies": np.ones(n_records, int) if found.copies is None else found.copies,
+            ID: found.ids,
+            TEXT: found.texts,
+            GROUP: found.groups,
+            TRAINED: pd.array(missing if found.trained is None else found.trained, "boolean"),
+            SPLIT: missing if found.splits is None else found.splits,
+            COPIES: np.ones(n_records, int) if found.copies is None else found.copies,
+            PROMPT: missing if found.prompts is None else found.prompts,
         }
     )
 
@@ -129,7 +210,7 @@ def records_of_table(path: str | Path) -> Records:
     def unless_missing(name: str) -> np.ndarray | None:
         return None if frame[name].isna().any() else frame[name].to_numpy()
 
-    ids, texts, groups = (frame[name].to_numpy(dtype=object) for name in ("id", TEXT, GROUP))
+    ids, texts, groups = (frame[name].to_numpy(dtype=object) for name in (ID, TEXT, GROUP))
     trained = unless_missing(TRAINED)
     return Records(
         ids,
@@ -137,6 +218,7 @@ def records_of_table(path: str | Path) -> Records:
         None if trained is None else trained.astype(bool),
         groups,
         str(path),
-        unless_missing("split"),
-        frame["copies"].to_numpy(),
+        unless_missing(SPLIT),
+        frame[COPIES].to_numpy(),
+        unless_missing(PROMPT),
     )

@@ -64,10 +64,15 @@ def measure(
         rounding
 
     Raises `UserError` if a model cannot be loaded or lacks a weight, if a text is too long for it
-    or has no token, or if the two models are one.
+    or has no token, if a record has a prompt, or if the two models are one.
     """
     if unit not in (BITS, NATS):
         raise ValueError(f"unknown unit {unit!r}; known: {BITS}, {NATS}")
+    if records.prompts is not None and any(records.prompts):
+        raise UserError(
+            f"{records.source}: has prompts, and a loss after a prompt is not measured here; put "
+            "each prompt in front of its text, or rename the column"
+        )
     own = losses_under(records, model, batch_size)
     other = None if reference is None else losses_under(records, reference, batch_size)
     if other is not None and np.array_equal(own.nll, other.nll):

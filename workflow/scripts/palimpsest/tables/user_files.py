@@ -1,7 +1,7 @@
 """Files of tables that users bring: CSV, TSV, JSON, JSONL, Parquet, and a text's lines.
 
-Values stay as the file has them: this module converts nothing to a number, a date or a missing
-value, except for empty cells and nulls.
+Files of text may be compressed: NAME.csv.gz. Values stay as the file has them: this module converts
+nothing to a number, a date or a missing value, except for empty cells and nulls.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from palimpsest.errors import UserError
 from palimpsest.lazy_import import lazy_import
-from palimpsest.plain_text import ENCODING, has_zero_bytes, not_utf8, read_text
+from palimpsest.plain_text import GZIP, read_lines, read_text
 from palimpsest.tables.user_values import WrittenNumber
 
 pa = lazy_import("pyarrow")
@@ -25,7 +25,8 @@ parquet = lazy_import("pyarrow.parquet")
 CSV, TSV, JSONL, JSON, PARQUET, TXT = ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".txt"
 TABLES = (CSV, TSV, JSONL, JSON, PARQUET)
 TEXTS = (*TABLES, TXT)
-LINE = "text"  # the only column of a .txt file, in which a line is a text
+COMPRESSED = (CSV, TSV, JSONL, JSON, TXT)  # formats of text, which may also end with .gz
+LINE = "text"  # the only column of a .txt file, in which a line is a text, and of a list of texts
 DELIMITERS = {CSV: ",", TSV: "\t"}
 AT_ONCE = 4096  # rows read at a time
 LONGEST = 2**31 - 1  # characters of a cell
@@ -51,7 +52,12 @@ class Opened(NamedTuple):
 
 
 def format_of(path: str | Path) -> str:
-    return Path(path).suffix.lower()
+    """The ending that names a format: .csv, also of NAME.csv.gz."""
+    path = Path(path)
+    compressed = Path(path.stem).suffix.lower()
+    if path.suffix.lower() == GZIP and compressed in COMPRESSED:
+        return compressed
+    return path.suffix.lower()
 
 
 def listed(formats: Sequence[str]) -> str:
@@ -92,7 +98,7 @@ def opened(path: str | Path, formats: Sequence[str], what: str) -> Opened:
         return Opened(
             str(path), [LINE], lambda columns: _in_parts(_lines(path), columns, with_lines=True)
         )
-    return _opened_json(path, kind == JSONL)
+    return _opened_json(path, kind == JSONL or _has_an_object_a_line(path))
 
 
 def delimited(
@@ -107,28 +113,23 @@ def delimited(
     csv.field_size_limit(LONGEST)
     quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     before = 0  # the last line of the previous row
+    lines = read_lines(path, newline="")
+    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
     try:
-        with open(path, encoding=ENCODING, newline="") as file:
-            lines = _of_text(path, file)
-            reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
-            for cells in reader:
-                if delimiter == "\t" and reader.line_num > before + 1:
-                    raise UserError(
-                        f"{path}:{before + 1}: a cell that begins with a quotation mark ends on "
-                        f"line {reader.line_num}; {QUOTES}, or save texts of several lines as {CSV}"
-                    )
-                if cells:
-                    yield before + 1, cells
-                before = reader.line_num
-    except UnicodeDecodeError:
-        raise UserError(not_utf8(path)) from None
+        for cells in reader:
+            if delimiter == "\t" and reader.line_num > before + 1:
+                raise UserError(
+                    f"{path}:{before + 1}: a cell that begins with a quotation mark ends on "
+                    f"line {reader.line_num}; {QUOTES}, or save texts of several lines as {CSV}"
+                )
+            if cells:
+                yield before + 1, cells
+            before = reader.line_num
     except csv.Error:
         raise UserError(
             f"{path}:{before + 1}: a cell begins with a quotation mark and does not end with one; "
             f"{QUOTES}"
         ) from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
 
 
 def _opened_json(path: str | Path, with_lines: bool) -> Opened:
@@ -141,6 +142,13 @@ def _opened_json(path: str | Path, with_lines: bool) -> Opened:
         list(dict.fromkeys(name for _, fields in first for name in fields)),
         lambda columns: _in_parts(objects(path), columns, with_lines),
     )
+
+
+def _has_an_object_a_line(path: str | Path) -> bool:
+    """Whether a .json file is JSONL by its content, as those of many published datasets are."""
+    filled = (line.strip() for line in read_lines(path) if line.strip())
+    first, second = itertools.islice(itertools.chain(filled, ("", "")), 2)
+    return first.startswith("{") and first.endswith("}") and second.startswith("{")
 
 
 def _opened_delimited(path: str | Path, delimiter: str) -> Opened:
@@ -178,29 +186,32 @@ def _opened_parquet(path: str | Path) -> Opened:
     try:
         file = parquet.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
-        raise _broken_parquet(path, error) from None
+        raise broken(path, error, "Parquet") from None
 
     def read(columns: list[str]) -> Iterator[Rows]:
         n_before = 0
         try:
             for batch in file.iter_batches(AT_ONCE, columns=columns):
                 for name in columns:
-                    _check_texts(path, name, batch.column(name), n_before)
+                    check_texts(path, name, batch.column(name), n_before)
                 yield Rows({name: batch.column(name) for name in columns}, None)
                 n_before += len(batch)
         except (pa.ArrowException, OSError) as error:
-            raise _broken_parquet(path, error) from None
+            raise broken(path, error, "Parquet") from None
 
     return Opened(str(path), file.schema_arrow.names, read)
 
 
-def _check_texts(path: str | Path, name: str, cells: pa.Array, n_before: int) -> None:
-    """Raise `UserError` if a text is not UTF-8, because Parquet's writers do not check."""
+def check_texts(path: str | Path, name: str, cells: pa.Array, n_before: int) -> None:
+    """Raise `UserError` if a text is not UTF-8, because writers of Arrow's formats do not check.
+
+    Raises Arrow's own error if the cells are damaged.
+    """
     # One dictionary serves a whole chunk of the file.
     cells = cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
     try:
         cells.validate(full=True)
-    except pa.ArrowInvalid as error:
+    except pa.ArrowInvalid:
         for row, cell in enumerate(cells, n_before + 1):
             try:
                 cell.as_py()
@@ -210,12 +221,12 @@ def _check_texts(path: str | Path, name: str, cells: pa.Array, n_before: int) ->
                     f"{path}: row {row}: {name!r} is not UTF-8 text (byte 0x{byte:02x}); save the "
                     "table again, with texts in UTF-8"
                 ) from None
-        raise _broken_parquet(path, error) from None
+        raise
 
 
-def _broken_parquet(path: str | Path, error: Exception) -> UserError:
+def broken(path: str | Path, error: Exception, form: str) -> UserError:
     first = str(error).partition("\n")[0]
-    return UserError(f"{path}: cannot be read as Parquet: {first}; save it again")
+    return UserError(f"{path}: cannot be read as {form}: {first}; save it again")
 
 
 def _parts(rows: Iterable) -> Iterator[list]:
@@ -232,30 +243,16 @@ def _in_parts(
         yield Rows(cells, [number for number, _ in part] if with_lines else None)
 
 
-def _of_text(path: str | Path, lines: Iterable[str]) -> Iterator[str]:
-    """The lines of a file. Raises `UserError` for a line with a zero byte."""
-    for number, line in enumerate(lines, 1):
-        if "\0" in line:
-            raise UserError(has_zero_bytes(path, line, number))
-        yield line
-
-
 def _lines(path: str | Path) -> Iterator[tuple[int, dict]]:
     """Yield each line of a text file that is not empty, with its number, as an object."""
-    try:
-        with open(path, encoding=ENCODING) as file:
-            for number, line in enumerate(_of_text(path, file), 1):
-                if line.strip():
-                    yield number, {LINE: line.rstrip("\n")}
-    except UnicodeDecodeError:
-        raise UserError(not_utf8(path)) from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
+    for number, line in enumerate(read_lines(path), 1):
+        if line.strip():
+            yield number, {LINE: line.rstrip("\n")}
 
 
 def _objects_of_lines(path: str | Path) -> Iterator[tuple[int, dict]]:
     for number, fields in _lines(path):
-        yield number, _object(f"{path}:{number}", fields[LINE], "write one object a line")
+        yield number, object_in(f"{path}:{number}", fields[LINE], "write one object a line")
 
 
 def _objects_of_list(path: str | Path) -> Iterator[tuple[int, dict]]:
@@ -264,12 +261,14 @@ def _objects_of_list(path: str | Path) -> Iterator[tuple[int, dict]]:
     if not isinstance(rows, list):
         raise UserError(f"{path}: is no list; {remedy}")
     for number, fields in enumerate(rows, 1):
+        if isinstance(fields, str):
+            fields = {LINE: fields}
         if not isinstance(fields, dict):
             raise UserError(f"{path}: row {number}: is no JSON object; {remedy}")
         yield number, fields
 
 
-def _object(where: str, text: str, remedy: str) -> dict:
+def object_in(where: str, text: str, remedy: str) -> dict:
     fields = _json(where, text, remedy)
     if not isinstance(fields, dict):
         raise UserError(f"{where}: is no JSON object; {remedy}")

@@ -59,9 +59,9 @@ class Factorised(NamedTuple):
     places: np.ndarray
     values: list
 
-    def by_row(self) -> np.ndarray:
-        """object[rows]: the value of each row, if no cell is missing."""
-        return np.array(self.values, dtype=object)[self.places]
+    def by_row(self, missing: object = None) -> np.ndarray:
+        """object[rows]: the value of each row; `missing` where a cell is missing."""
+        return np.array([*self.values, missing], dtype=object)[self.places]
 
     def first_rows(self) -> np.ndarray:
         """int64[values]: the first row of each value."""
@@ -111,12 +111,16 @@ class UserTable:
         return written(_item(self.cells[name], row))
 
     def names(self, name: str) -> Factorised:
-        """A column of names; `UserError` if one is missing, or is no text or number."""
+        """A column of names; `UserError` if one is no text or number.
+
+        The same if one is missing, and the column must not have empty cells.
+        """
         found = _factorised(self.cells[name])
-        self._check_present(name, found.places >= 0)
+        if not self._column(name).nullable:
+            self._check_present(name, found.places >= 0)
         names = self._each(name, found, name_in)
         places, distinct = pd.factorize(np.array(names, dtype=object))
-        return Factorised(places[found.places], list(distinct))
+        return Factorised(np.append(places, -1)[found.places], list(distinct))
 
     def numbers(self, name: str) -> np.ndarray:
         """A column of finite numbers, float64[rows]; `UserError` if a cell is anything else."""
@@ -207,8 +211,8 @@ class UserTable:
         if bad:
             rows = found.first_rows()
             first = min(bad, key=rows.__getitem__)
-            # The reader gives a reason for a date that cannot be represented, and for no other
-            # value.
+            # The reader gives a reason for a date that cannot be represented and for half a
+            # character, and for no other value.
             reason = bad[first] if bad[first].startswith("is ") else ""
             raise self.wrong(name, int(rows[first]), reason)
         return made
@@ -250,6 +254,13 @@ def read_user_table(
     file cannot be read, or as `user_table` does.
     """
     file = user_files.opened(path, user_files.TABLES, f"a {kind.name}")
+    return table_in(file, str(path), kind, columns)
+
+
+def table_in(
+    file: user_files.Opened, source: str, kind: UserKind, columns: Mapping[str, str] | None = None
+) -> UserTable:
+    """As `read_user_table`, from a file that is open. `source` names the file in messages."""
     written_as = named_columns(file.where, kind, file.columns, columns or {})
     parts: dict[str, list] = {name: [] for name in kind.names}
     lines: list[int] = []
@@ -258,7 +269,7 @@ def read_user_table(
             parts_of_name.append(rows.cells[written_as[name]])
         lines += rows.lines or []
     cells = {name: _joined(own) for name, own in parts.items()}
-    return _checked(str(path), kind, cells, written_as, lines or None)
+    return _checked(source, kind, cells, written_as, lines or None)
 
 
 def user_table(

@@ -24,6 +24,7 @@ MICROSECONDS_OF_DAY = timedelta(days=1) // MICROSECOND
 EPOCH = datetime(1970, 1, 1)
 TOO_FINE = "is finer than a microsecond"
 OUTSIDE = "is a date outside of the years 1 to 9999"
+HALF = "is a text with half a character (a lone surrogate), which no file in UTF-8 can hold"
 MOST_SHOWN = 60  # characters
 YES, NO = {"true", "yes", "1"}, {"false", "no", "0"}
 
@@ -135,9 +136,14 @@ def name_in(value: object) -> str:
     """A name as written. Raises `ValueError` for a value that is neither a text nor a number.
 
     A number stored as a number is written in the shortest form that identifies it. A number of a
-    JSON file is written as in the file.
+    JSON file is written as in the file. JSON can write half of a character; a text with one is
+    refused, with the reason.
     """
     if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError(HALF) from None
         return str(value)
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
         raise ValueError
