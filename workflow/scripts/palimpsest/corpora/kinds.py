@@ -15,8 +15,8 @@ CORPUS = Kind(
         group="str: name of the record's group, such as a person; without groups, the record's own",
         trained="bool?: whether a model was trained on the record; null: the file does not say it",
         split="str?: train, test, holdout, forget or retain; null: the file does not say it",
-        prompt="str?: text before the record's own, on which no loss is measured; null: no record has "
-        "one",
+        prompt="str?: text before the record's own, on which no loss is measured; null: no "
+        "record has one",
         copies="int: how often the record is in the training data, if it is in it",
     ),
 )
