@@ -12,7 +12,7 @@ import numpy as np
 from palimpsest.allowed import Number, checked_number
 from palimpsest.languages import emptiness, encoding, notation, structure
 from palimpsest.languages.checks import LONG, check_long_strings, checked_rules
-from palimpsest.languages.derivation import Node, most_probable
+from palimpsest.languages.derivation import Node, most_probable, most_probable_of_text
 from palimpsest.languages.encoding import EncodedStrings
 from palimpsest.languages.notation import Symbol
 from palimpsest.languages.structure import Rule
@@ -172,10 +172,14 @@ class Grammar:
     def derivation(self, string: Sequence[str]) -> list[Node]:
         """The nodes of a string's most probable derivation; parents stand before their children.
 
-        A string of a few hundred symbols takes seconds if the grammar is ambiguous everywhere.
+        A string of a few hundred symbols takes seconds if the grammar is ambiguous everywhere. If
+        terminals are pieces of text, the string may be a text (`str`): all ways to cut it are
+        tried, and `begin` and `end` count characters.
 
         Raises `ValueError` if the string is not in the language.
         """
+        if self.is_text and isinstance(string, str):
+            return most_probable_of_text(self.rules, self.start, string, self.terminals)
         return most_probable(self.rules, self.start, string)
 
     def derivation_entropy(self) -> float:
