@@ -82,7 +82,37 @@ REFUSED = {
     "start of nothing": ("%start\nS -> 'a' [1]", "my.pcfg:1: %start must name one non-terminal"),
     "other directive": (
         "%begin S\nS -> 'a' [1]",
-        "my.pcfg:1: unknown directive '%begin'; only %start is known",
+        "my.pcfg:1: unknown directive '%begin'; known are %start, %text, %field",
+    ),
+    "a directive in the plural": (
+        "%fields A\nS -> 'a' [1]",
+        "my.pcfg:1: unknown directive '%fields' (did you mean '%field'?); known are",
+    ),
+    "pieces of text, twice": (
+        "%text\nS -> 'a' [1]\n%text",
+        "my.pcfg:3: %text was in line 1; delete one of them",
+    ),
+    "pieces of text, with a name": (
+        "%text S\nS -> 'a' [1]",
+        "my.pcfg:1: 'S' after %text; nothing else stands in this line",
+    ),
+    "a field of nothing": (
+        "%text\n%field\nS -> 'a' [1]",
+        "my.pcfg:2: %field must name non-terminals, as in %field EMAIL PHONE",
+    ),
+    "a quoted field": ("%text\n%field 'a'\nS -> 'a' [1]", "my.pcfg:2: %field must name non-term"),
+    "a field twice": (
+        "%text\n%field S\n%field A S\nS -> A [1]\nA -> 'a' [1]",
+        "my.pcfg:3: %field S was in line 2; delete one of them",
+    ),
+    "an unknown field": (
+        "%text\n%field MAIL\nS -> EMAIL [1]\nEMAIL -> 'a' [1]",
+        "my.pcfg:2: the field 'MAIL' has no rules (did you mean 'EMAIL'?); name a non-terminal, or "
+        "what stands before the hyphen in several: MAIL-1",
+    ),
+    "a field without text": (
+        "%field S\nS -> 'a' [1]",
+        "my.pcfg:1: S is a field, and fields are parts of a text; add a line %text",
     ),
     "sum too low": (
         "S -> A7 [1]\n\n\n\nA7 -> 'a' [0.5]\n# half\nA7 -> 'b' [0.4]",

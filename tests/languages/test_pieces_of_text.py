@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+import warnings
 from collections import Counter
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.projects import ROOT
-from palimpsest.languages import Grammar
+from palimpsest.languages import Grammar, GrammarWarning
 
 PIECES = ["a", "b", "ab", "ba", "aab", "Ann ", "née", "'", "''", '"']
 PEOPLE = """
@@ -54,6 +55,30 @@ def test_a_prefix_may_end_inside_of_a_terminal():
 def test_a_sample_of_texts_is_that_of_its_pieces():
     grammar = Grammar.from_string(PEOPLE)
     assert texts(grammar.sample(200, 3)) == texts(grammar.of_characters().sample(200, 3))
+
+
+def test_a_grammar_of_text_and_what_is_made_of_it():
+    grammar = Grammar.from_string(f"%text # in pieces\n%field TOWN NAME\n{PEOPLE}")
+    assert (grammar.is_text, grammar.fields) == (True, ("TOWN", "NAME"))
+    assert not Grammar.from_string(PEOPLE).is_text
+    for made in (grammar.of_characters(), Grammar.from_string(str(grammar))):
+        assert (made.is_text, made.fields) == (True, ("TOWN", "NAME"))
+    of_characters = grammar.of_characters()
+    assert of_characters.of_characters() == of_characters
+    nullable = Grammar.from_string("%text\n%field A\nS -> A A [1]\nA -> 'a' [0.5] | [0.5]")
+    not_empty = nullable.without_empty_string()
+    assert not_empty.start == "S+"
+    assert (not_empty.is_text, not_empty.fields) == (True, ("A",))
+
+
+def test_the_number_of_pieces_gives_no_warning_that_texts_are_long():
+    """They are no tokens of a model; of symbols, the same rules give a warning."""
+    many = "S -> 'a' S [0.9995] | 'a' [0.0005]"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GrammarWarning)
+        Grammar.from_string(f"%text\n{many}")
+        with pytest.raises(GrammarWarning, match="have more than 1,024"):
+            Grammar.from_string(many)
 
 
 @pytest.mark.parametrize("language", ["L1", "L4", "L6"])

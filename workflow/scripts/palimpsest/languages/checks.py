@@ -12,7 +12,7 @@ from palimpsest.errors import nearest
 from palimpsest.languages import structure
 from palimpsest.languages.errors import GrammarError, GrammarWarning
 from palimpsest.languages.notation import PrintedGrammar, PrintedRule
-from palimpsest.languages.structure import Rule
+from palimpsest.languages.structure import Rule, is_of_field
 from palimpsest.plain_text import two_spellings, unusual_characters
 
 # Three rules printed as 0.3333 mean a third each, and give no warning.
@@ -43,6 +43,7 @@ def checked_rules(printed: PrintedGrammar) -> tuple[Rule, ...]:
     written in two ways.
     """
     check_defined(printed)
+    check_fields(printed)
     check_characters(printed)
     printed = complete(printed)
     rules = merge(printed)
@@ -72,6 +73,22 @@ def check_defined(printed: PrintedGrammar) -> None:
                     f"{printed.name}:{rule.line}: non-terminal {symbol.name!r} has no rules"
                     f"{nearest(symbol.name, known)}; {remedy}"
                 )
+
+
+def check_fields(printed: PrintedGrammar) -> None:
+    """Every field is a part of a text, and has a non-terminal."""
+    known = dict.fromkeys(rule.lhs for rule in printed.rules)
+    for field, line in printed.fields.items():
+        if not printed.is_text:
+            raise GrammarError(
+                f"{printed.name}:{line}: {field} is a field, and fields are parts of a text; add a "
+                "line %text, which says that terminals are pieces of text"
+            )
+        if not any(is_of_field(symbol, field) for symbol in known):
+            raise GrammarError(
+                f"{printed.name}:{line}: the field {field!r} has no rules{nearest(field, known)}; "
+                f"name a non-terminal, or what stands before the hyphen in several: {field}-1"
+            )
 
 
 def check_characters(printed: PrintedGrammar) -> None:
@@ -243,8 +260,11 @@ def check_terminals(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
 
 
 def check_long_strings(grammar) -> None:
-    """Warn if many strings of a `Grammar` are very long; most need no exact share."""
-    if grammar.most_longer_than(LONG) < WARN_SHARE_LONG:
+    """Warn if many strings of a `Grammar` are very long; most need no exact share.
+
+    Pieces of text are no tokens, so their number says little about a text.
+    """
+    if grammar.is_text or grammar.most_longer_than(LONG) < WARN_SHARE_LONG:
         return
     share = grammar.probability_longer_than(LONG)
     if share > WARN_SHARE_LONG:

@@ -11,7 +11,7 @@ Parsing and Knuth's Algorithm.
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from palimpsest.languages.notation import Symbol
@@ -53,14 +53,44 @@ def most_probable(rules: Sequence[Rule], start: str, string: Sequence[str]) -> l
 
     Raises `ValueError` if the string has no derivation.
     """
-    goal = _Item(Symbol(start, False), None, 0, len(string))
-    parts = _search(rules, string, goal)
+    symbols = [_terminal(name, place, place + 1) for place, name in enumerate(string)]
+    return _most_probable(rules, start, symbols, len(string))
+
+
+def most_probable_of_text(
+    rules: Sequence[Rule], start: str, text: str, pieces: Iterable[str]
+) -> list[Node]:
+    """The same for a text, over all ways to cut it into terminals, which are `pieces`.
+
+    The nodes' `begin` and `end` count characters.
+    """
+    by_length: dict[int, set[str]] = defaultdict(set)
+    for piece in pieces:
+        by_length[len(piece)].add(piece)
+    symbols = [
+        _terminal(text[begin : begin + length], begin, begin + length)
+        for begin in range(len(text))
+        for length, of_length in by_length.items()
+        if text[begin : begin + length] in of_length
+    ]
+    return _most_probable(rules, start, symbols, len(text))
+
+
+def _terminal(name: str, begin: int, end: int) -> _Item:
+    return _Item(Symbol(name, True), None, begin, end)
+
+
+def _most_probable(
+    rules: Sequence[Rule], start: str, symbols: Sequence[_Item], length: int
+) -> list[Node]:
+    goal = _Item(Symbol(start, False), None, 0, length)
+    parts = _search(rules, symbols, goal)
     if goal not in parts:
         raise ValueError("the string is not in the language: it has no derivation")
     return _nodes(goal, parts)
 
 
-def _search(rules: Sequence[Rule], string: Sequence[str], goal: _Item) -> _Parts:
+def _search(rules: Sequence[Rule], symbols: Sequence[_Item], goal: _Item) -> _Parts:
     """Every item that is at least as probable as the goal, with its parts."""
     beginning: dict[Symbol, list[Rule]] = defaultdict(list)
     for rule in rules:
@@ -82,11 +112,11 @@ def _search(rules: Sequence[Rule], string: Sequence[str], goal: _Item) -> _Parts
         add(costs[partial] + costs[symbol], longer, (partial, symbol))
 
     number = iter(range(2**63))
-    for place, name in enumerate(string):
-        add(0.0, _Item(Symbol(name, True), None, place, place + 1), ())
+    for symbol in symbols:
+        add(0.0, symbol, ())
     for rule in rules:
         if not rule.rhs:
-            for place in range(len(string) + 1):
+            for place in range(goal.end + 1):
                 add(-math.log(rule.probability), _Item(rule, 0, place, place), ())
     while agenda and goal not in found:
         cost, _, item, parts = heapq.heappop(agenda)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ import numpy as np
 from palimpsest.allowed import Number, checked_number
 from palimpsest.languages import emptiness, encoding, notation, structure
 from palimpsest.languages.checks import LONG, check_long_strings, checked_rules
-from palimpsest.languages.derivation import Node, most_probable
+from palimpsest.languages.derivation import Node, most_probable, most_probable_of_text
 from palimpsest.languages.encoding import EncodedStrings
 from palimpsest.languages.notation import Symbol
 from palimpsest.languages.structure import Rule
@@ -41,11 +41,17 @@ class Grammar:
         `lhs`, `rhs` and `probability`. A rule that occurs twice is one rule with the sum of the
         probabilities. The probabilities of each left-hand side sum to 1. Rules that no derivation
         reaches are kept.
+    is_text : whether terminals are pieces of text, and a string is the text of all of them
+    fields : tuple of str
+        Parts of a text: the field EMAIL is what the non-terminal EMAIL derives, or a non-terminal
+        with a hyphen after this name, such as EMAIL-1.
     """
 
     name: str
     start: str
     rules: tuple[Rule, ...]
+    is_text: bool = False
+    fields: tuple[str, ...] = ()
 
     @classmethod
     def from_file(cls, path: str | Path) -> "Grammar":
@@ -64,14 +70,17 @@ class Grammar:
         `name:LINE: what`.
         """
         printed = notation.read(text, name)
-        grammar = cls(name, printed.start, checked_rules(printed))
+        rules = checked_rules(printed)
+        grammar = cls(name, printed.start, rules, printed.is_text, tuple(printed.fields))
         if grammar.longest() > LONG:
             check_long_strings(grammar)
         return grammar
 
     def __str__(self) -> str:
         """The merged rules, one per line, in the notation of grammar files."""
-        return "\n".join([f"%start {self.start}", *map(str, self.rules)])
+        text = ["%text"] if self.is_text else []
+        fields = [f"%field {' '.join(self.fields)}"] if self.fields else []
+        return "\n".join([f"%start {self.start}", *text, *fields, *map(str, self.rules)])
 
     @cached_property
     def terminals(self) -> tuple[str, ...]:
@@ -101,7 +110,7 @@ class Grammar:
             )
             summed[rule.lhs, rhs] = summed.get((rule.lhs, rhs), 0.0) + rule.probability
         rules = tuple(Rule(*sides, probability) for sides, probability in summed.items())
-        return Grammar(self.name, self.start, rules)
+        return replace(self, rules=rules)
 
     def sample(self, n: int, seed: int, longest: int = 100_000) -> list[tuple[str, ...]]:
         """`n` independent strings. With the same seed, a larger `n` adds strings, changes none."""
@@ -163,10 +172,14 @@ class Grammar:
     def derivation(self, string: Sequence[str]) -> list[Node]:
         """The nodes of a string's most probable derivation; parents stand before their children.
 
-        A string of a few hundred symbols takes seconds if the grammar is ambiguous everywhere.
+        A string of a few hundred symbols takes seconds if the grammar is ambiguous everywhere. If
+        terminals are pieces of text, the string may be a text (`str`): all ways to cut it are
+        tried, and `begin` and `end` count characters.
 
         Raises `ValueError` if the string is not in the language.
         """
+        if self.is_text and isinstance(string, str):
+            return most_probable_of_text(self.rules, self.start, string, self.terminals)
         return most_probable(self.rules, self.start, string)
 
     def derivation_entropy(self) -> float:
@@ -228,9 +241,8 @@ class Grammar:
         """
         if self.start not in emptiness.log_empty(self._reachable_rules):
             return self
-        return Grammar(
-            self.name, *emptiness.without_empty_string(self._reachable_rules, self.start)
-        )
+        start, rules = emptiness.without_empty_string(self._reachable_rules, self.start)
+        return replace(self, start=start, rules=rules)
 
     def longest(self) -> float:
         """Number of symbols in the longest string, exact; inf if recursive."""

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
+from palimpsest.errors import nearest
 from palimpsest.languages.errors import GrammarError
 from palimpsest.plain_text import ENCODING, has_zero_bytes, not_utf8
 
@@ -31,6 +32,7 @@ PERCENT = re.compile(r"(\d+\.?\d*|\.\d+)\s*%", re.ASCII)
 COMMA = re.compile(r"\d*,\d+", re.ASCII)
 MOST_DIGITS = 400  # of a probability; the smallest float64 takes 330 without an exponent
 SMALLEST = sys.float_info.min
+START, TEXT, FIELD = DIRECTIVES = "%start", "%text", "%field"
 NLTK_HEADER = re.compile(r"Grammar with \d+ productions \(start state = (.+)\)")
 UNFINISHED = {
     "'": "unclosed quote",
@@ -71,6 +73,8 @@ class PrintedGrammar(NamedTuple):
     rules: tuple[PrintedRule, ...]
     start: str
     start_line: int
+    is_text: bool
+    fields: dict[str, int]  # the line of each
 
 
 class _Token(NamedTuple):
@@ -110,30 +114,29 @@ def read(text: str, name: str) -> PrintedGrammar:
     ----------
     text : str
         Lines such as ``A -> B 'c' [0.5] | 'd' [0.5]``; ``#`` starts a comment, ``%start A``
-        names another start symbol, and a line that ends in a backslash goes on in the next. What
+        names another start symbol, ``%text`` says that terminals are pieces of text, ``%field A B``
+        names fields of the text, and a line that ends in a backslash goes on in the next. What
         NLTK prints for a grammar is read too: its first line names the start symbol.
     name : what to call the text in messages, normally its path
 
     Raises `GrammarError` if a line is not a rule, or there is no rule at all.
     """
     rules: list[PrintedRule] = []
-    start: tuple[str, int] | None = None
+    lines_of: dict[str, dict[str, int]] = {directive: {} for directive in DIRECTIVES}
     for number, line in _lines(text):
         where = f"{name}:{number}"
-        named = _start_named(line, where)
-        if named is None:
+        found = _directive(line, where)
+        if found is None:
             rules += _read_rule(line, where, number)
             continue
-        if start and start[0] != named:
-            raise GrammarError(
-                f"{where}: names the start symbol {named!r}, and line {start[1]} names "
-                f"{start[0]!r}; a grammar has one start symbol: delete one of these lines"
-            )
-        start = start or (named, number)
+        directive, names = found
+        for named in names or [""]:  # %text has no names
+            _check_new(directive, named, where, lines_of[directive])
+            lines_of[directive].setdefault(named, number)
     if not rules:
         raise GrammarError(f"{name}: empty file, it has no rules; {EXAMPLE}")
-    start = start or (rules[0].lhs, rules[0].line)
-    return PrintedGrammar(name, tuple(rules), *start)
+    start, *_ = [*lines_of[START].items(), (rules[0].lhs, rules[0].line)]
+    return PrintedGrammar(name, tuple(rules), *start, bool(lines_of[TEXT]), lines_of[FIELD])
 
 
 def read_symbols(text: str) -> tuple[Symbol, ...]:
@@ -161,19 +164,42 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
         yield number, begun.strip()
 
 
-def _start_named(line: str, where: str) -> str | None:
-    """The start symbol that a line names; None for a line with rules."""
+def _directive(line: str, where: str) -> tuple[str, list[str]] | None:
+    """A directive and the names after it; None for a line with rules."""
     if printed := NLTK_HEADER.fullmatch(line):
-        return printed[1]
+        return START, [printed[1]]
     if not line.startswith("%"):
         return None
     directive, *rest = line.split(maxsplit=1)
-    if directive != "%start":
-        raise GrammarError(f"{where}: unknown directive {_short(directive)}; only %start is known")
+    if directive not in DIRECTIVES:
+        raise GrammarError(
+            f"{where}: unknown directive {_short(directive)}{nearest(directive, DIRECTIVES)}; "
+            f"known are {', '.join(DIRECTIVES)}"
+        )
     tokens = _tokens(rest[0] if rest else "", where)
-    if len(tokens) != 1 or tokens[0].kind != "nonterminal":
+    are_names = all(token.kind == "nonterminal" for token in tokens)
+    if directive == START and (len(tokens) != 1 or not are_names):
         raise GrammarError(f"{where}: %start must name one non-terminal, as in %start S")
-    return tokens[0].text
+    if directive == TEXT and tokens:
+        raise GrammarError(
+            f"{where}: {_short(tokens[0].text)} after %text; nothing else stands in this line"
+        )
+    if directive == FIELD and not (tokens and are_names):
+        raise GrammarError(f"{where}: %field must name non-terminals, as in %field EMAIL PHONE")
+    return directive, [token.text for token in tokens]
+
+
+def _check_new(directive: str, named: str, where: str, lines: dict[str, int]) -> None:
+    """A start symbol may be named again; another one may not, and nothing else may be repeated."""
+    if directive == START and lines and named not in lines:
+        ((other, line),) = lines.items()
+        raise GrammarError(
+            f"{where}: names the start symbol {named!r}, and line {line} names {other!r}; "
+            "a grammar has one start symbol: delete one of these lines"
+        )
+    if directive != START and named in lines:
+        repeated = f"{directive} {named}".rstrip()
+        raise GrammarError(f"{where}: {repeated} was in line {lines[named]}; delete one of them")
 
 
 def _read_rule(line: str, where: str, number: int) -> list[PrintedRule]:

@@ -30,6 +30,14 @@ class Rule(NamedTuple):
         return tuple(symbol.name for symbol in self.rhs if not symbol.terminal)
 
 
+def is_of_field(nonterminal: str, field: str) -> bool:
+    """Whether a non-terminal derives a field: PHONE and PHONE-1 derive the field PHONE.
+
+    So does `PHONE+`, which `Grammar.without_empty_string` makes of a PHONE that may be empty.
+    """
+    return nonterminal == field or nonterminal.startswith((f"{field}-", f"{field}+"))
+
+
 def children(rules: Iterable[Rule]) -> dict[str, list[str]]:
     """For every left-hand side, the non-terminals in its rules, without repeats."""
     result: dict[str, dict[str, None]] = defaultdict(dict)
