@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from palimpsest.corpora.record_forms import columns_of, form_of
 from palimpsest.errors import UserError, nearest
 from palimpsest.tables import saved_folders, user_files
 from palimpsest.tables.kinds import NAME, NUMBER, TRUTH, Column, UserKind
@@ -64,7 +65,9 @@ class Records:
     prompts: np.ndarray | None = None
 
 
-def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> Records:
+def read_records(
+    path: str | Path, columns: Mapping[str, str] | None = None, form: str | None = None
+) -> Records:
     """Read records from a file with one row for each of them.
 
     Parameters
@@ -75,13 +78,15 @@ def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> 
         its records have none. Or a .txt file with a record a line, whose ids are the numbers of the
         lines. Files of text may be compressed, such as .jsonl.gz.
     columns : the file's own names of columns, such as {"text": "body"}
+    form : "tofu", "muse" or "wikimia", for files of this benchmark; `columns` go before its names
 
     Raises `UserError` if there is no such file, if it cannot be read, if a text is empty or blank,
     if two records have one id, if a split is not one of `SPLITS`, if a number of copies is not a
     whole number from 1, or if no record was trained on. The message names the row.
     """
-    file = opened(path)
-    known = (*NEEDED, *there(OPTIONAL, file.columns, columns or {}))
+    published, file = form_of(form), opened(path)
+    columns = columns_of(published, file.where, file.columns, columns or {})
+    known = (*NEEDED, *there(OPTIONAL, file.columns, columns))
     rows = "one row for each record"
     kind = UserKind("table of records", rows, "record", known, renamed=RENAMED)
     table = table_in(file, str(path), kind, columns)
@@ -92,7 +97,7 @@ def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> 
         _trained(table),
         table.names(GROUP).by_row() if GROUP in table.cells else ids,
         table.source,
-        _splits(table),
+        _splits(table, published.splits),
         _copies(table),
         _prompts(table),
     )
@@ -140,16 +145,17 @@ def _trained(table: UserTable) -> np.ndarray | None:
     return trained
 
 
-def _splits(table: UserTable) -> np.ndarray | None:
+def _splits(table: UserTable, names: Mapping[str, str]) -> np.ndarray | None:
+    """The splits; `names` has the names of those that are called differently in the table."""
     if SPLIT not in table.cells:
         return None
     splits = table.names(SPLIT)
     for value, row in zip(splits.values, splits.first_rows().tolist(), strict=True):
-        if value not in SPLITS:
+        if value not in (*SPLITS, *names):
             folder = Path(table.source) / value
             alone = f" (its folder can be read alone: {folder})" if folder.is_dir() else ""
             raise table.wrong(SPLIT, row, f"is no such part{nearest(value, SPLITS)}{alone}")
-    return splits.by_row()
+    return splits._replace(values=[names.get(value, value) for value in splits.values]).by_row()
 
 
 def _copies(table: UserTable) -> np.ndarray | None:
