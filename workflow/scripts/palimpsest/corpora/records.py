@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from palimpsest.corpora.record_forms import columns_of, form_of
+from palimpsest.corpora.record_forms import Form, columns_of, form_of
 from palimpsest.errors import UserError, nearest
 from palimpsest.tables import saved_folders, user_files
 from palimpsest.tables.kinds import NAME, NUMBER, TRUTH, Column, UserKind
@@ -84,8 +84,18 @@ def read_records(
     if two records have one id, if a split is not one of `SPLITS`, if a number of copies is not a
     whole number from 1, or if no record was trained on. The message names the row.
     """
-    published, file = form_of(form), opened(path)
-    columns = columns_of(published, file.where, file.columns, columns or {})
+    published = form_of(form)
+    try:
+        return _records(path, columns or {}, published)
+    except MemoryError:
+        raise UserError(
+            f"{path}: does not fit into memory; split it, or read it where there is more memory"
+        ) from None
+
+
+def _records(path: str | Path, asked: Mapping[str, str], form: Form) -> Records:
+    file = opened(path)
+    columns = columns_of(form, file.where, file.columns, asked)
     known = (*NEEDED, *there(OPTIONAL, file.columns, columns))
     rows = "one row for each record"
     kind = UserKind("table of records", rows, "record", known, renamed=RENAMED)
@@ -97,7 +107,7 @@ def read_records(
         _trained(table),
         table.names(GROUP).by_row() if GROUP in table.cells else ids,
         table.source,
-        _splits(table, published.splits),
+        _splits(table, form.splits),
         _copies(table),
         _prompts(table),
     )
