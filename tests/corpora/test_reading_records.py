@@ -3,6 +3,9 @@
 import csv
 import gzip
 import json
+import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.experiments import message
+from helpers.projects import ROOT
 from helpers.saved_folders import write_dataset, write_splits
 from palimpsest.corpora.records import SPLITS, Records, read_records
 
@@ -332,6 +336,33 @@ def test_a_compressed_file_that_is_cut_off_names_the_line(tmp_path, form, share)
     number = int(found.removeprefix(f"{path}:").partition(":")[0])
     assert "cannot be uncompressed from here on: Compressed file ended before" in found
     assert share - 0.05 < number / len(lines) < share + 0.05
+
+
+# Reads a file with 64 MB of memory beyond what the process has.
+TOO_LARGE = """
+import resource, sys
+from palimpsest.corpora.records import read_records
+from palimpsest.errors import refusing
+(kibibytes,) = (line.split()[1] for line in open("/proc/self/status") if "VmSize" in line)
+resource.setrlimit(resource.RLIMIT_AS, (int(kibibytes) * 1024 + 2**26,) * 2)
+with refusing():
+    read_records(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("form", ["jsonl", "json", "csv", "txt"])
+def test_a_file_that_is_too_large_is_refused_in_one_line(tmp_path, form):
+    """A small compressed file with a line of 128 MB, where 64 MB are free."""
+    path = tmp_path / f"a.{form}.gz"
+    path.write_bytes(gzip.compress(b"a" * 2**27, compresslevel=1))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow/scripts")}
+    command = [sys.executable, "-c", TOO_LARGE, path]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"error: {path}: does not fit into memory; split it, or read it where there is more "
+        "memory\n"
+    )
 
 
 def test_a_file_that_is_not_there_is_named_with_what_is_read(tmp_path):

@@ -49,3 +49,20 @@ def test_every_measure_and_column_is_on_the_page():
     for measure in ("recollection", "counterfactual", "contextual", "reference", "loss attack"):
         assert f"\n| {measure} | " in PAGE
         assert measure in answers.__doc__
+
+
+def test_every_column_and_form_of_records_is_on_the_page():
+    from palimpsest.corpora.record_forms import FORMS
+    from palimpsest.corpora.records import NEEDED, OPTIONAL, SPLITS
+    from palimpsest.tables.user_files import COMPRESSED, TEXTS, listed
+
+    table = PAGE.partition("### Files of records")[2].partition("\n## ")[0]
+    for column in (*NEEDED, *OPTIONAL):
+        assert f"\n| `{column.name}` | " in table
+    assert listed(SPLITS) in table
+    for ending in (*TEXTS, *COMPRESSED):
+        assert f"`{ending}`" in table
+    for name, form in FORMS.items():
+        row = table.partition(f"\n| `{name}` | ")[2].partition("\n")[0]
+        for names in form.columns:
+            assert all(f"`{column}`" in row for column in names.values())

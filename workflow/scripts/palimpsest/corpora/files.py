@@ -35,16 +35,16 @@ def read_corpus(path: str | Path) -> Corpus:
     raise UserError(f"{path}: is not the file of a corpus; its name must end with {known}")
 
 
-def read_records_corpus(path: str | Path, columns: Mapping[str, str] | None = None) -> Corpus:
-    """The corpus of a file of records; `columns` are the file's own names of columns.
+def read_records_corpus(path: str | Path, names: Mapping[str, str]) -> Corpus:
+    """The corpus of a user's file of records, as the configuration names its columns and form.
 
     Raises `UserError` if the file cannot be read.
     """
     # Tables are slow to import, and Snakemake reads this file.
-    from palimpsest.corpora.records import read_records
+    from palimpsest.corpora.records import read_as_named
     from palimpsest.corpora.records_corpus import RecordsCorpus
 
-    return RecordsCorpus(str(path), read_records(path, columns))
+    return RecordsCorpus(str(path), read_as_named(path, names))
 
 
 def read_grammar(path: str | Path) -> Grammar:

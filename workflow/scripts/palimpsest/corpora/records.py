@@ -11,6 +11,7 @@ import pandas as pd
 
 from palimpsest import tables
 from palimpsest.corpora.kinds import CORPUS
+from palimpsest.corpora.record_forms import Form, columns_of, form_of
 from palimpsest.errors import UserError, nearest
 from palimpsest.making import makes
 from palimpsest.tables import saved_folders, user_files
@@ -67,7 +68,9 @@ class Records:
     prompts: np.ndarray | None = None
 
 
-def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> Records:
+def read_records(
+    path: str | Path, columns: Mapping[str, str] | None = None, form: str | None = None
+) -> Records:
     """Read records from a file with one row for each of them.
 
     Parameters
@@ -78,13 +81,25 @@ def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> 
         its records have none. Or a .txt file with a record a line, whose ids are the numbers of the
         lines. Files of text may be compressed, such as .jsonl.gz.
     columns : the file's own names of columns, such as {"text": "body"}
+    form : "tofu", "muse" or "wikimia", for files of this benchmark; `columns` go before its names
 
     Raises `UserError` if there is no such file, if it cannot be read, if a text is empty or blank,
     if two records have one id, if a split is not one of `SPLITS`, if a number of copies is not a
     whole number from 1, or if no record was trained on. The message names the row.
     """
+    published = form_of(form)
+    try:
+        return _records(path, columns or {}, published)
+    except MemoryError:
+        raise UserError(
+            f"{path}: does not fit into memory; split it, or read it where there is more memory"
+        ) from None
+
+
+def _records(path: str | Path, asked: Mapping[str, str], form: Form) -> Records:
     file = opened(path)
-    known = (*NEEDED, *there(OPTIONAL, file.columns, columns or {}))
+    columns = columns_of(form, file.where, file.columns, asked)
+    known = (*NEEDED, *there(OPTIONAL, file.columns, columns))
     rows = "one row for each record"
     kind = UserKind("table of records", rows, "record", known, renamed=RENAMED)
     table = table_in(file, str(path), kind, columns)
@@ -95,7 +110,7 @@ def read_records(path: str | Path, columns: Mapping[str, str] | None = None) -> 
         _trained(table),
         table.names(GROUP).by_row() if GROUP in table.cells else ids,
         table.source,
-        _splits(table),
+        _splits(table, form.splits),
         _copies(table),
         _prompts(table),
     )
@@ -143,16 +158,17 @@ def _trained(table: UserTable) -> np.ndarray | None:
     return trained
 
 
-def _splits(table: UserTable) -> np.ndarray | None:
+def _splits(table: UserTable, names: Mapping[str, str]) -> np.ndarray | None:
+    """The splits; `names` has the names of those that are called differently in the table."""
     if SPLIT not in table.cells:
         return None
     splits = table.names(SPLIT)
     for value, row in zip(splits.values, splits.first_rows().tolist(), strict=True):
-        if value not in SPLITS:
+        if value not in (*SPLITS, *names):
             folder = Path(table.source) / value
             alone = f" (its folder can be read alone: {folder})" if folder.is_dir() else ""
             raise table.wrong(SPLIT, row, f"is no such part{nearest(value, SPLITS)}{alone}")
-    return splits.by_row()
+    return splits._replace(values=[names.get(value, value) for value in splits.values]).by_row()
 
 
 def _copies(table: UserTable) -> np.ndarray | None:
@@ -184,10 +200,17 @@ def check_trained(table: UserTable, trained: np.ndarray) -> None:
         raise UserError(f"{table.source}: no record was trained on; add some to ask about")
 
 
+def read_as_named(path: str | Path, names: Mapping[str, str]) -> Records:
+    """Read records whose columns, and perhaps form, the configuration names; see `read_records`."""
+    columns = dict(names)
+    form = columns.pop("form", None)
+    return read_records(path, columns, form)
+
+
 @makes(CORPUS)
 def corpus_table(records: str | Path, columns: Mapping[str, str] | None) -> pd.DataFrame:
-    """The table of kind `corpus` of a user's file, see `read_records`."""
-    found = read_records(records, columns)
+    """The table of kind `corpus` of a user's file, see `read_as_named`."""
+    found = read_as_named(records, columns or {})
     n_records = len(found.ids)
     missing = [None] * n_records
     return pd.DataFrame(
