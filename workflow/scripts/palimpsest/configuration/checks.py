@@ -172,6 +172,17 @@ def without_probabilities(
             )
 
 
+def texts(settings: Settings, key: str, languages: Iterable[str], why: str) -> Iterator[Mistake]:
+    """Languages of text in a list whose languages must have symbols; `why` says what needs them."""
+    for place, language in enumerate(languages):
+        if settings.corpus(language).is_text:
+            yield Mistake(
+                f"{key}[{place}]",
+                f"{language!r} is a language of text, which a tokenizer cuts; {why} needs symbols "
+                "that are one token each: name another language",
+            )
+
+
 def of_one_study(
     settings: Settings, key: str, asked: dict, needed: int, why: str
 ) -> Iterator[Mistake]:
@@ -186,6 +197,7 @@ def of_one_study(
         yield from unknown_model(settings, f"{key}/model", asked["model"])
     yield from unknown_languages(settings, f"{key}/languages", asked["languages"])
     yield from without_probabilities(settings, f"{key}/languages", asked["languages"], why)
+    yield from texts(settings, f"{key}/languages", asked["languages"], why)
     yield from too_many_strings(settings, f"{key}/size", [needed], asked["languages"])
 
 

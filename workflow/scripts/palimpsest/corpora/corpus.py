@@ -11,6 +11,8 @@ from palimpsest.models.alphabets import Alphabet
 TRAIN, TEST, COUNTERPART, VALIDATION, FORGET, SIDE, FOLD = range(7)
 
 String = tuple[str, ...]  # the symbols of a string
+# A rough number of bytes in a token of a text, to plan trainings without a tokenizer
+BYTES_OF_TOKEN = 3
 
 
 class Corpus(Protocol):
@@ -20,7 +22,8 @@ class Corpus(Protocol):
     `has_probabilities` says whether the probabilities of strings are known. `alphabet` is what the
     strings are made of, and `is_text` says whether a model's tokenizer cuts them; then a string has
     one symbol, the whole text. To train the tokenizer of twins takes time, so nobody should ask for
-    the alphabet before a job starts, unless the strings are symbols.
+    the alphabet before a job starts, unless the strings are symbols. `prompts_digest` is a hash of
+    the prompts of texts, which decide what is predicted; empty without prompts.
     """
 
     name: str
@@ -28,6 +31,7 @@ class Corpus(Protocol):
     has_probabilities: bool
     is_text: bool
     alphabet: Alphabet
+    prompts_digest: str
 
     def draw(self, n: int, seed: int, purpose: int = TRAIN) -> tuple[list[String], np.ndarray]:
         """`n` strings, and for each the log probability float64[n] of its derivation.
@@ -36,6 +40,9 @@ class Corpus(Protocol):
         another purpose are other strings: independent draws from a grammar, other lines of a text.
         Fewer draws with the same seed are the first of more. A text has no more strings than lines.
         """
+
+    def prompt_letters(self, text: str) -> int:
+        """The number of the first letters of a string's text that are a prompt: not predicted."""
 
     def when_too_long(self, most: int) -> str:
         """The remedy if a string has more than `most` tokens, with a start token."""
@@ -84,10 +91,21 @@ def text_of(string: Sequence[str]) -> str:
     return " ".join(string)
 
 
-def predicted(string: Sequence[str], is_text: bool, predict_end: bool) -> int:
-    """What a model predicts of a string: its symbols, or the bytes of a text; and the end."""
-    length = len(text_of(string).encode()) if is_text else len(string)
+def predicted(corpus: Corpus, string: String, predict_end: bool) -> int:
+    """What a model predicts of a string: its symbols, or the bytes of a text; and the end.
+
+    Of a text with a prompt, it predicts the bytes after the prompt.
+    """
+    length = len(string)
+    if corpus.is_text:
+        text = text_of(string)
+        length = len(text[corpus.prompt_letters(text) :].encode())
     return length + predict_end
+
+
+def string_of(corpus: Corpus, text: str) -> String:
+    """The string of a corpus with a text, the inverse of `text_of`."""
+    return text_string(text) if corpus.is_text else tuple(text.split(" "))
 
 
 def text_string(text: str) -> String:

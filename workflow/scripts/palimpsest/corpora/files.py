@@ -7,6 +7,7 @@ from pathlib import Path
 from palimpsest.corpora.corpus import Corpus
 from palimpsest.corpora.grammar_corpus import GrammarCorpus
 from palimpsest.corpora.text_corpus import TextCorpus
+from palimpsest.corpora.text_grammar_corpus import TextGrammarCorpus
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.models.table import NAME, NAMES_ARE
@@ -23,7 +24,7 @@ def read_corpus(path: str | Path) -> Corpus:
     """
     suffix = Path(path).suffix
     if suffix == GRAMMAR:
-        return GrammarCorpus.from_file(path)
+        return corpus_of_grammar(Grammar.from_file(path))
     if suffix == TEXT:
         return TextCorpus.from_file(path)
     if suffix == RECORDS:
@@ -33,6 +34,11 @@ def read_corpus(path: str | Path) -> Corpus:
         return RecordsCorpus(str(path), records_of_table(path))
     known = " or ".join(SUFFIXES)
     raise UserError(f"{path}: is not the file of a corpus; its name must end with {known}")
+
+
+def corpus_of_grammar(grammar: Grammar) -> GrammarCorpus | TextGrammarCorpus:
+    """The corpus of a grammar: of symbols, or of texts if the grammar says so."""
+    return TextGrammarCorpus(grammar) if grammar.is_text else GrammarCorpus(grammar)
 
 
 def read_records_corpus(path: str | Path, names: Mapping[str, str]) -> Corpus:
@@ -54,7 +60,7 @@ def read_grammar(path: str | Path) -> Grammar:
     """
     if Path(path).suffix in (TEXT, RECORDS):
         raise UserError(f"{path}: holds texts; a sample, targets and entropies need a grammar")
-    return GrammarCorpus.from_file(path).grammar
+    return corpus_of_grammar(Grammar.from_file(path)).grammar
 
 
 def corpus_names(folder: str | Path) -> list[str]:

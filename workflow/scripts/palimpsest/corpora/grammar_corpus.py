@@ -27,6 +27,7 @@ class GrammarCorpus:
 
     has_probabilities = True
     is_text = False
+    prompts_digest = ""
     when_too_few = "choose a richer language"
 
     def __init__(self, grammar: Grammar):
@@ -67,6 +68,9 @@ class GrammarCorpus:
         if limit < 0 or grammar.longest() <= limit or not is_sure(grammar.most_longer_than(limit)):
             return limit < 0
         return is_sure(grammar.probability_longer_than(limit))
+
+    def prompt_letters(self, text: str) -> int:
+        return 0
 
     def when_too_long(self, most: int) -> str:
         share = self.grammar.probability_longer_than(most - 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,25 @@ class Records:
     splits: np.ndarray | None = None
     copies: np.ndarray | None = None
     prompts: np.ndarray | None = None
+
+    @cached_property
+    def prompt_letters(self) -> list[int]:
+        """The length of each prompt, with the new line that follows one without white space."""
+        if self.prompts is None:
+            return [0] * len(self.texts)
+        return [len(_before(prompt)) for prompt in self.prompts]
+
+    @cached_property
+    def whole_texts(self) -> list[str]:
+        """The texts, each after its prompt."""
+        if self.prompts is None:
+            return list(self.texts)
+        return [_before(p) + text for p, text in zip(self.prompts, self.texts, strict=True)]
+
+
+def _before(prompt: str) -> str:
+    """What stands before a text: its prompt, and a new line unless white space ends the prompt."""
+    return prompt if not prompt or prompt[-1].isspace() else f"{prompt}\n"
 
 
 def read_records(

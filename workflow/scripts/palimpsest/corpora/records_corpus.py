@@ -1,16 +1,20 @@
 """Records of a user's own as a corpus: texts, which a model's tokenizer cuts."""
 
+import hashlib
+import json
 from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
 from palimpsest.corpora.corpus import (
+    BYTES_OF_TOKEN,
     FOLD,
     TRAIN,
     String,
     groups_by_string,
     stream,
+    text_of,
     text_string,
 )
 from palimpsest.corpora.orders import order_of_groups
@@ -18,8 +22,6 @@ from palimpsest.corpora.records import Records
 from palimpsest.errors import UserError
 from palimpsest.models.alphabets import Alphabet, byte_level_tokenizer
 
-# A rough number of bytes in a token, to plan trainings without a tokenizer
-BYTES_OF_TOKEN = 3
 TRAINED_SPLITS = ("train", "forget", "retain")
 
 
@@ -33,21 +35,27 @@ class RecordsCorpus:
     """
 
     has_probabilities = False
+    is_text = True
     when_too_few = "add records"
 
     def __init__(self, name: str, records: Records):
         self.name, self.records = name, records
-        self.strings = [text_string(text) for text in records.texts]
+        self.strings = [text_string(text) for text in records.whole_texts]
+        self._letters = dict(zip(records.whole_texts, records.prompt_letters, strict=True))
 
     @cached_property
     def alphabet(self) -> Alphabet:
         """The tokenizer of twins is trained on the records that may be trained on."""
-        texts = [self.records.texts[place] for place in self.trained]
+        texts = [text_of(self.strings[place]) for place in self.trained]
         return Alphabet(tokenizer=byte_level_tokenizer(texts))
 
-    @property
-    def is_text(self) -> bool:
-        return True
+    def prompt_letters(self, text: str) -> int:
+        return self._letters[text]
+
+    @cached_property
+    def prompts_digest(self) -> str:
+        with_prompts = [[text, n] for text, n in self._letters.items() if n]
+        return hashlib.sha256(json.dumps(with_prompts).encode()).hexdigest() if with_prompts else ""
 
     @cached_property
     def is_trained(self) -> np.ndarray | None:
@@ -88,8 +96,8 @@ class RecordsCorpus:
     @cached_property
     def _together(self) -> np.ndarray:
         """str[records]: the name of what must be on one side: a group, or the records of a text."""
-        first: dict[str, str] = {}
-        pairs = zip(self.records.texts, self.records.groups, strict=True)
+        first: dict[String, str] = {}
+        pairs = zip(self.strings, self.records.groups, strict=True)
         return np.array([first.setdefault(text, group) for text, group in pairs], dtype=object)
 
     @cached_property
@@ -143,7 +151,8 @@ class RecordsCorpus:
     @cached_property
     def _tokens(self) -> np.ndarray:
         """A rough number of tokens of each record, int[records]."""
-        return np.array([len(text.encode()) for text in self.records.texts]) // BYTES_OF_TOKEN + 1
+        n_bytes = np.array([len(text_of(string).encode()) for string in self.strings])
+        return n_bytes // BYTES_OF_TOKEN + 1
 
     def expected_length(self) -> float:
         return float(self._tokens.mean())

@@ -23,6 +23,7 @@ class TextCorpus:
 
     has_probabilities = False
     is_text = False
+    prompts_digest = ""
     when_too_few = "add lines to the text"
 
     def __init__(self, name: str, strings: Sequence[String], lines: Sequence[int] | None = None):
@@ -85,6 +86,9 @@ class TextCorpus:
 
     def longest(self) -> float:
         return max(len(string) for string in self.strings)
+
+    def prompt_letters(self, text: str) -> int:
+        return 0
 
     def when_too_long(self, most: int) -> str:
         longest = max(range(len(self.strings)), key=lambda place: len(self.strings[place]))

@@ -158,7 +158,7 @@ def tabulate(
             "variant": request.variant,
             "string_id": [string_id(s) for s in strings],
             "text": [text_of(s) for s in strings],
-            "n_tokens": [predicted(s, learned.is_text, request.predict_end) for s in strings],
+            "n_tokens": [predicted(learned, s, request.predict_end) for s in strings],
             "count": [train[s] for s in strings],
             "test_count": [test[s] for s in strings],
             "role": pd.array([roles.get(s) for s in strings], dtype="string"),

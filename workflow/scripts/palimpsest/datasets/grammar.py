@@ -14,7 +14,14 @@ from palimpsest.datasets.kinds import (
     LANGUAGE_SUMMARY,
     TARGETS,
 )
-from palimpsest.datasets.strings import distinct_sample, string_id, summarise, target_strings
+from palimpsest.datasets.strings import (
+    distinct_sample,
+    in_exact_symbols,
+    string_id,
+    summarise,
+    target_strings,
+    text_in,
+)
 from palimpsest.languages import Grammar
 from palimpsest.languages.structure import Rule
 from palimpsest.making import makes, reads
@@ -76,12 +83,13 @@ def derivation_table(grammar: Grammar, language: str, string: String) -> pd.Data
     """The most probable derivation of a string, as a table of kind `derivation`."""
     nodes, numbers = grammar.derivation(string), numbered_rules(grammar)
     beginnings = [string[:length] for length in range(len(string) + 1)]
-    surprise = -np.diff(grammar.log_prefix_probability(beginnings))
+    exact, prefixes = in_exact_symbols(grammar, beginnings)
+    surprise = -np.diff(exact.log_prefix_probability(prefixes))
     return pd.DataFrame(
         {
             "language": language,
-            "string_id": string_id(string),
-            "log_prob": grammar.log_probability([string])[0],
+            "string_id": string_id((text_in(grammar, string),)),
+            "log_prob": exact.log_probability(prefixes[-1:])[0],
             "node": range(len(nodes)),
             "parent": pd.array([node.parent for node in nodes], dtype="Int64"),
             "depth": [node.depth for node in nodes],

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -32,14 +32,31 @@ def distinct_sample(grammar: Grammar, language: str, n: int, seed: int) -> pd.Da
             "derivation_log_prob": sampled.derivation_log_prob,
         }
     )
-    counts = frame["string"].value_counts()
-    frame = frame.drop_duplicates("string", ignore_index=True)
-    strings = frame["string"].tolist()
-    frame["text"] = [text_of(s) for s in strings]
-    frame["string_id"] = [string_id(s) for s in strings]
-    frame["count"] = counts.loc[strings].to_numpy()
-    frame["log_prob"] = _log_probabilities(grammar, language, strings)
+    frame["text"] = [text_in(grammar, string) for string in frame["string"]]
+    counts = frame["text"].value_counts()
+    frame = frame.drop_duplicates("text", ignore_index=True)
+    frame["string_id"] = [string_id((text,)) for text in frame["text"]]
+    frame["count"] = counts.loc[frame["text"]].to_numpy()
+    exact, strings = in_exact_symbols(grammar, frame["string"])
+    frame["log_prob"] = _log_probabilities(exact, language, strings)
     return frame
+
+
+def text_in(grammar: Grammar, string: Sequence[str]) -> str:
+    """The text of a string of a grammar, whose symbols may be pieces of text."""
+    return "".join(string) if grammar.is_text else text_of(string)
+
+
+def in_exact_symbols(
+    grammar: Grammar, strings: Iterable[Sequence[str]]
+) -> tuple[Grammar, list[tuple[str, ...]]]:
+    """A grammar whose probabilities are those of texts, and the strings in its symbols.
+
+    Pieces of text may be cut in several ways, so the symbols of a text are its characters.
+    """
+    if not grammar.is_text:
+        return grammar, list(strings)
+    return grammar.of_characters(), [tuple("".join(string)) for string in strings]
 
 
 def _log_probabilities(grammar: Grammar, language: str, strings: list) -> np.ndarray:

@@ -11,7 +11,7 @@ from palimpsest import traces
 from palimpsest.datasets.choices import candidates
 from palimpsest.errors import UserError
 from palimpsest.memorisation.joins import RUN
-from palimpsest.memorisation.runs import check_same_run, restrict, run_name
+from palimpsest.memorisation.runs import of_run, restrict, run_name
 from palimpsest.token_losses import TokenLosses
 from palimpsest.traces import Trace
 
@@ -55,8 +55,7 @@ def read_runs(
                 f"{path}: {run_name(trace.run)} has no table `strings` or `learning`; the tables "
                 "are not of the same runs; make them anew"
             )
-        check_same_run(trace, datasets[run[1:]])
-        yield trace, datasets[run[1:]], int(optima[run])
+        yield trace, of_run(trace, datasets[run[1:]]), int(optima[run])
 
 
 def by_group(trace: Trace, strings: pd.DataFrame) -> dict[str, Likelihoods]:

@@ -20,6 +20,7 @@ from palimpsest.memorisation.measures import (
     lemma_assumption_broken,
     recollection,
 )
+from palimpsest.token_losses import TokenLosses
 from palimpsest.traces import Trace
 
 # Columns of `training_set` about strings never trained on, and about a perfect learner
@@ -380,12 +381,25 @@ def paired(
     if len(traces) != len(datasets):
         raise UserError(f"{len(traces)} traces and {len(datasets)} datasets: give one per trace")
     for trace, strings in zip(traces, datasets, strict=True):
-        check_same_run(trace, strings)
-        yield trace, strings
+        yield trace, of_run(trace, strings)
 
 
-def check_same_run(trace: Trace, strings: pd.DataFrame) -> None:
-    """Raise UserError unless the trace is of a run on this dataset, with known probabilities."""
+def of_run(trace: Trace | TokenLosses, strings: pd.DataFrame) -> pd.DataFrame:
+    """The dataset of a run, with the numbers of tokens of its model and the optimal losses by them.
+
+    They differ from those of the dataset if the model's tokenizer cuts the strings. Raises
+    `UserError` unless the trace is of a run on this dataset, with known probabilities.
+    """
+    _check_same_run(trace, strings)
+    place = pd.Index(trace.string_ids).get_indexer(strings["string_id"])
+    n_tokens = np.where(place >= 0, trace.n_tokens[place], strings["n_tokens"])
+    if (n_tokens == strings["n_tokens"]).all():
+        return strings
+    optimal = strings["optimal_loss"] * strings["n_tokens"] / n_tokens
+    return strings.assign(n_tokens=n_tokens, optimal_loss=optimal)
+
+
+def _check_same_run(trace: Trace | TokenLosses, strings: pd.DataFrame) -> None:
     dataset = strings[DATASET_KEYS].iloc[0].to_dict()
     if any(trace.run[key] != dataset[key] for key in DATASET_KEYS):
         raise UserError(

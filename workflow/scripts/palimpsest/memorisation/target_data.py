@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 
-from palimpsest.corpora import String
+from palimpsest.corpora import string_of
 from palimpsest.datasets.build import DatasetRequest, tabulate
 from palimpsest.errors import UserError
 from palimpsest.memorisation.interventions import target_of, with_target
@@ -22,7 +22,8 @@ def with_or_without_target(request: DatasetRequest) -> pd.DataFrame:
     only measured.
     """
     language, size, role = request.sampler.language, request.size, target_of(request.variant)
-    target = _target(request.targets, role, language)
+    corpus = request.sampler.corpus
+    target = string_of(corpus, _target(request.targets, role, language))
     copies = target_counts(request.targets, size)[role]
     if copies >= size:
         raise UserError(
@@ -34,7 +35,7 @@ def with_or_without_target(request: DatasetRequest) -> pd.DataFrame:
     if request.variant == with_target(role):
         train[target] = copies
     pairs = zip(request.targets["text"], request.targets["role"], strict=True)
-    roles = {tuple(line.split(" ")): of_line for line, of_line in pairs}
+    roles = {string_of(corpus, line): of_line for line, of_line in pairs}
     return tabulate(request, train, held_out=[target], roles=roles)
 
 
@@ -52,11 +53,12 @@ def target_counts(targets: pd.DataFrame, size: int) -> dict[str, int]:
     return counts
 
 
-def _target(targets: pd.DataFrame, role: str, language: str) -> String:
+def _target(targets: pd.DataFrame, role: str, language: str) -> str:
+    """The text of the target."""
     texts = targets.loc[targets["role"] == role, "text"]
     if texts.empty:
         raise UserError(
             f"language {language}: no target {role!r}; known: {', '.join(targets['role'])}; "
             "ask for more (memorisation/studies/disagreement/targets)"
         )
-    return tuple(texts.iloc[0].split(" "))
+    return texts.iloc[0]

@@ -7,7 +7,7 @@ reads `table.py`.
 import contextlib
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -56,7 +56,7 @@ class SymbolTokens:
         """Size of a vocabulary that holds all tokens."""
         return max(*self.terminals, self.start, self.end) + 1
 
-    def rows(self, texts: Iterable[str]) -> list[list[int]]:
+    def rows(self, texts: Iterable[str], what: str = "string") -> list[list[int]]:
         """The ids of each string, whose symbols are separated by blanks.
 
         Raises `UserError` if a symbol of a string is not a symbol of the corpus.
@@ -113,6 +113,27 @@ class TextTokens:
                 "characters"
             )
         return found
+
+    def prompts(self, texts: Sequence[str], letters: Sequence[int]) -> list[int]:
+        """The number of tokens of each text that end within its first letters.
+
+        Raises `UserError` if the tokenizer does not say where a token ends.
+        """
+        if not self.tokenizer.is_fast:
+            raise UserError(
+                f"{self.model}: its tokenizer does not say where a token ends, so it cannot "
+                "tell prompts apart; leave the prompts out, or choose another model"
+            )
+        offsets = self.tokenizer(
+            list(texts),
+            add_special_tokens=False,
+            split_special_tokens=True,
+            verbose=False,
+            return_offsets_mapping=True,
+        )["offset_mapping"]
+        return [
+            sum(end <= n for _, end in places) for places, n in zip(offsets, letters, strict=True)
+        ]
 
 
 Tokens = SymbolTokens | TextTokens

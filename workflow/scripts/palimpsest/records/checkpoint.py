@@ -49,9 +49,9 @@ def measure(
 ) -> Losses:
     """The losses of records under a model, and under another one, for `answers`.
 
-    Every token of a text is predicted, after the start token of the model's own tokenizer (its end
-    token, if it has none for the start); the end of a text is not. Weights are read from
-    safetensors in float32, and code that comes with a model is never run.
+    Every token of a text is predicted, and none of its prompt, after the start token of the model's
+    own tokenizer (its end token, if it has none for the start); the end of a text is not. Weights
+    are read from safetensors in float32, and code that comes with a model is never run.
 
     Parameters
     ----------
@@ -64,15 +64,10 @@ def measure(
         rounding
 
     Raises `UserError` if a model cannot be loaded or lacks a weight, if a text is too long for it
-    or has no token, if a record has a prompt, or if the two models are one.
+    or has no token, or if the two models are one.
     """
     if unit not in (BITS, NATS):
         raise ValueError(f"unknown unit {unit!r}; known: {BITS}, {NATS}")
-    if records.prompts is not None and any(records.prompts):
-        raise UserError(
-            f"{records.source}: has prompts, and a loss after a prompt is not measured here; put "
-            "each prompt in front of its text, or rename the column"
-        )
     own = losses_under(records, model, batch_size)
     other = None if reference is None else losses_under(records, reference, batch_size)
     if other is not None and np.array_equal(own.nll, other.nll):
@@ -124,7 +119,8 @@ def losses_under(records: Records, model: str | Path, batch_size: int = AT_ONCE)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     loaded = loaded.to(device)
     most = Limits.of_config(loaded.config)
-    encoded = encode_texts(name, tokenizer, most, list(records.texts), "record", TOO_LONG)
+    texts, prompts = records.whole_texts, records.prompt_letters
+    encoded = encode_texts(name, tokenizer, most, texts, "record", TOO_LONG, prompts)
     nll = evaluate(loaded, encoded, np.arange(len(records.texts)), batch_size, device)[0]
     if not np.isfinite(nll).all():
         text = records.ids[int((~np.isfinite(nll)).argmax())]

@@ -1,7 +1,8 @@
 """Strings as token ids, and batches of them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -17,25 +18,39 @@ class TokenisedStrings:
 
     A row of `ids` int64[strings, longest] is a start token, the tokens of the string, the end token
     if it is predicted, and padding. `lengths` int64[strings] counts all tokens except padding.
-    Every token except the start token is predicted: `lengths - 1` tokens.
+    `contexts` int64[strings] counts the first tokens, which are not predicted: the start token, and
+    those of a prompt.
     """
 
     ids: np.ndarray
     lengths: np.ndarray
+    contexts: np.ndarray
 
     @classmethod
-    def of_rows(cls, rows: Sequence[Sequence[int]], filler: int) -> "TokenisedStrings":
-        """Rows of ids, each with its start token; shorter ones are padded with `filler`."""
+    def of_rows(
+        cls, rows: Sequence[Sequence[int]], filler: int, prompts: Sequence[int] | int = 0
+    ) -> "TokenisedStrings":
+        """Rows of ids, each with its start token; shorter ones are padded with `filler`.
+
+        `prompts` are the numbers of tokens of prompts.
+        """
         lengths = np.array([len(row) for row in rows])
         ids = np.full((len(rows), lengths.max()), filler, dtype=np.int64)
         for row, values in zip(ids, rows, strict=True):
             row[: len(values)] = values
-        return cls(ids, lengths)
+        return cls(ids, lengths, np.broadcast_to(np.asarray(prompts) + 1, lengths.shape))
 
     @property
     def n_tokens(self) -> np.ndarray:
         """Number of predicted tokens, int64[strings]."""
-        return self.lengths - 1
+        return self.lengths - self.contexts
+
+    @cached_property
+    def targets(self) -> np.ndarray:
+        """int64[strings, longest]: the ids of predicted tokens, and `IGNORED` for all others."""
+        places = np.arange(self.ids.shape[1])
+        is_predicted = (places >= self.contexts[:, None]) & (places < self.lengths[:, None])
+        return np.where(is_predicted, self.ids, IGNORED)
 
     def batch(self, rows: np.ndarray, device: torch.device) -> "Batch":
         """The strings in the given rows, padded to the longest; a row of -1 has no string."""
@@ -44,7 +59,7 @@ class TokenisedStrings:
         longest = int(self.lengths[picked].max())
         within = np.arange(longest) < self.lengths[picked, None]
         ids = self.ids[picked, :longest]
-        targets = np.where(within & real[:, None], ids, IGNORED)[:, 1:]
+        targets = np.where(real[:, None], self.targets[picked, :longest], IGNORED)[:, 1:]
         # A mask of ones would only slow attention down, so strings of equal length have no mask.
         mask = None if within.all() else torch.from_numpy(within.astype(np.int64)).to(device)
         return Batch(
@@ -63,11 +78,22 @@ class Batch:
     targets_BT: torch.Tensor
 
 
-def encode(texts: Iterable[str], tokens: Tokens, predict_end: bool) -> TokenisedStrings:
-    """Strings as the tokens of a model, each after a start token. Raises as `tokens.rows`."""
+def encode(
+    texts: Sequence[str],
+    tokens: Tokens,
+    predict_end: bool,
+    prompts: Sequence[int] | None = None,
+    what: str = "string",
+) -> TokenisedStrings:
+    """Strings as the tokens of a model, each after a start token. Raises as `tokens.rows`.
+
+    `prompts` are the numbers of the first letters of texts whose tokens are not predicted, and
+    `what` is what a string is called in messages.
+    """
     tail = [tokens.end] if predict_end else []
-    rows = [[tokens.start, *row, *tail] for row in tokens.rows(texts)]
-    return TokenisedStrings.of_rows(rows, filler=tokens.end)
+    rows = [[tokens.start, *row, *tail] for row in tokens.rows(texts, what)]
+    skipped = 0 if prompts is None or not any(prompts) else tokens.prompts(texts, prompts)
+    return TokenisedStrings.of_rows(rows, tokens.end, skipped)
 
 
 def micro_batches(

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import tables, token_losses, traces
-from palimpsest.corpora import Corpus, predicted
+from palimpsest.corpora import Corpus, predicted, string_of
 from palimpsest.datasets.choices import placebo_of, sample_by_copies
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
@@ -64,6 +64,7 @@ class Run:
             "row": self.row.decisive(self.scale),
             "scale": self.scale,
             **self.corpus.alphabet.decisive(self.scale),
+            **({"prompts": self.corpus.prompts_digest} if self.corpus.prompts_digest else {}),
             "recipe": self.recipe.decisive(),
             **self._which(),
         }
@@ -126,7 +127,10 @@ class Material:
         self.keys = {"model": run.model, **keys}
         self.token_ids: Tokens = tokens(run.row, run.scale, run.corpus.alphabet)
         self.encoded: TokenisedStrings = encode(
-            strings["text"], self.token_ids, run.recipe.predict_end
+            strings["text"],
+            self.token_ids,
+            run.recipe.predict_end,
+            [run.corpus.prompt_letters(text) for text in strings["text"]],
         )
         self.multiset = np.repeat(np.arange(len(strings)), self.counts)
         self.cohorts: np.ndarray | None = None
@@ -279,9 +283,9 @@ def _check_one_pass(cohorts: np.ndarray, run: Run) -> None:
 
 def _check_tokens(strings: pd.DataFrame, run: Run) -> None:
     """Check what is predicted of strings: the dataset's Bayes-optimal loss holds for it only."""
-    is_text, predict_end = run.corpus.is_text, run.recipe.predict_end
-    texts = [(text,) if is_text else text.split(" ") for text in strings["text"]]
-    if [predicted(text, is_text, predict_end) for text in texts] != strings["n_tokens"].tolist():
+    found = (string_of(run.corpus, text) for text in strings["text"])
+    n_tokens = [predicted(run.corpus, string, run.recipe.predict_end) for string in found]
+    if n_tokens != strings["n_tokens"].tolist():
         raise UserError(
             f"{run.dataset}: was built with another datasets/predict_end than the run's; delete "
             f"it and rerun: snakemake --cores 1 {run.dataset}"

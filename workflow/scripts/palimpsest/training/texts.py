@@ -2,17 +2,21 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from palimpsest.models.build import TextTokens
 from palimpsest.models.limits import Limits, check_positions, check_vocabulary, shown
-from palimpsest.training.batches import TokenisedStrings
+from palimpsest.training.batches import TokenisedStrings, encode
 
 
 def encode_texts(
-    name: str, tokenizer, most: Limits, texts: Sequence[str], what: str, remedy: str
+    name: str,
+    tokenizer,
+    most: Limits,
+    texts: Sequence[str],
+    what: str,
+    remedy: str,
+    prompts: Sequence[int] | None = None,
 ) -> TokenisedStrings:
-    """The tokens of texts, each after a start token: every token of the text is predicted.
+    """The tokens of texts, each after a start token: every token after the prompt is predicted.
 
     See `palimpsest.models.build.TextTokens` for what a tokenizer makes of a text.
 
@@ -23,20 +27,20 @@ def encode_texts(
     most : the model's limits
     what : what a text is called in messages, such as segment
     remedy : what to do about a text that is too long
+    prompts : the number of the first letters of each text that are its prompt
 
     Raises `UserError` if a text has no token, more tokens than the model takes, or one that its
     weights do not have.
     """
     tokens = TextTokens.of(name, tokenizer)
-    rows = [[tokens.start, *ids] for ids in tokens.rows(texts, what)]
-    lengths = np.array([len(row) for row in rows])
-    longest = int(lengths.argmax())
+    encoded = encode(texts, tokens, False, prompts, what)
+    longest = int(encoded.lengths.argmax())
     check_positions(
         name,
         f"the {what} {shown(texts[longest])}",
-        int(lengths[longest]),
+        int(encoded.lengths[longest]),
         most.positions,
         lambda _: remedy,
     )
-    check_vocabulary(name, max(map(max, rows)), most.vocabulary)
-    return TokenisedStrings.of_rows(rows, filler=tokens.start)
+    check_vocabulary(name, int(encoded.ids.max()), most.vocabulary)
+    return encoded

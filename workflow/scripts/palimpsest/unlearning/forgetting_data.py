@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from palimpsest.corpora import String, text_of
+from palimpsest.corpora import String, string_of, text_of
 from palimpsest.corpora.text_corpus import read_strings
 from palimpsest.datasets.build import DatasetRequest, tabulate
 from palimpsest.datasets.sampling import Sampler
@@ -88,7 +88,7 @@ def build_forgetting(
         forget = [string for string, name in names.items() if name in forgotten]
     check_forget_set(forget, names, sampler.language)
     frame["group"] = pd.array(
-        [names.get(tuple(line.split(" "))) for line in frame["text"]], dtype="string"
+        [names.get(string_of(sampler.corpus, text)) for text in frame["text"]], dtype="string"
     )
     is_forgotten = frame["text"].isin([text_of(string) for string in forget])
     frame["split"] = np.select(

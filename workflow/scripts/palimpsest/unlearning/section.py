@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 
 from palimpsest.configuration.checks import (
+    texts,
     too_many_strings,
     unknown_languages,
     unknown_models,
@@ -111,9 +112,8 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
             settings, "unlearning/size", [block["size"]], languages, with_copies=True
         )
         if block["groups"] == "derivation":
-            yield from without_probabilities(
-                settings, key, languages, "unlearning/groups: derivation"
-            )
+            for check in (without_probabilities, texts):
+                yield from check(settings, key, languages, "unlearning/groups: derivation")
     wrong_methods = [*_methods(jobs)]
     yield from wrong_methods
     yield from _adapters(jobs)

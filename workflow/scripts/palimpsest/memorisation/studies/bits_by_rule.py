@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
+from palimpsest.configuration.checks import texts
+from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.corpora.files import read_grammar
 from palimpsest.datasets.kinds import STRINGS
@@ -86,6 +89,12 @@ class BitsByRule(Study):
     )
     keys: ClassVar = {"sizes": SIZES_KEY}
     files: ClassVar = {"tokens": TOKENS_PATH}
+
+    def mistakes(self, settings: Settings) -> Iterator[Mistake]:
+        """A token of a text belongs to no rule."""
+        yield from super().mistakes(settings)
+        key = f"memorisation/studies/{self.name}/languages"
+        yield from texts(settings, key, self.languages(settings), "this study")
 
     def runs(self, settings: Settings, language: str) -> list[Runs]:
         """The runs on a language; each keeps the losses of its tokens."""

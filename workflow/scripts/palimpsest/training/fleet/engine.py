@@ -190,16 +190,17 @@ class Wave:
         shape = (len(encoded), max(len(e.lengths) for e in encoded) + 1)
         longest = max(e.ids.shape[1] for e in encoded)
         ids = np.full((*shape, longest), self.members[0].material.token_ids.end)
+        targets = np.full_like(ids, IGNORED)
         self.lengths = np.ones(shape, dtype=int)
         for place, e in enumerate(encoded):
             ids[place, : e.ids.shape[0], : e.ids.shape[1]] = e.ids
+            targets[place, : e.ids.shape[0], : e.ids.shape[1]] = e.targets
             self.lengths[place, : len(e.lengths)] = e.lengths
         vocabulary = self.members[0].material.vocabulary
         if not (ids >= 0).all() or not (ids < vocabulary).all():
             raise ValueError(f"ids must be below {vocabulary}")
-        within = np.arange(longest) < self.lengths[:, :, None]
         self.ids = torch.from_numpy(ids).to(self.device)
-        self.targets = torch.from_numpy(np.where(within, ids, IGNORED)).to(self.device)
+        self.targets = torch.from_numpy(targets).to(self.device)
 
     def _batch(self, rows_MB: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """Inputs and targets [M, B, T] of the rows int[M, B] of the first M members."""

@@ -108,9 +108,8 @@ class Task:
         self._drawn: tuple[int, torch.Tensor | None] = (-1, None)
         self._optimizers = _Optimizers(models)
         self._observer: _Observer | None = None
-        within = np.arange(strings.ids.shape[1]) < strings.lengths[:, None]
         self._ids = torch.from_numpy(strings.ids).to(models.device)
-        self._targets = torch.from_numpy(np.where(within, strings.ids, IGNORED)).to(models.device)
+        self._targets = torch.from_numpy(strings.targets).to(models.device)
 
     @property
     def sizes(self) -> dict[str, int]:
