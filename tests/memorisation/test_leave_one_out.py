@@ -39,6 +39,7 @@ def dataset(seed=0):
             "count": count,
             "test_count": (~in_train).astype(int),
             "log_prob": np.tile(LOG_PROB, 2),
+            "n_tokens": 8,
             "optimal_loss": 0.2 + np.tile(np.arange(N), 2) / (2 * N),
         }
     )

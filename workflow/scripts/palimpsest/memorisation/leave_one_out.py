@@ -205,7 +205,8 @@ def compared(
 ) -> Compared:
     """The losses of the strings `train` in the run on all strings and in the run without each."""
     runs = runs_without(trace, train, left_out)
-    placebos = [placebo_of(strings, name) for name in train["string_id"]]
+    pairs = zip(train["string_id"], runs, strict=True)
+    placebos = [_placebo_in(run, strings, name) for name, run in pairs]
     learned = learning_table(trace, strings)[["optimal_epoch", "still_learning"]].iloc[0]
     return Compared(
         loss=restrict(trace, train).loss,
@@ -215,6 +216,12 @@ def compared(
         learned=learned,
         optimum=int(np.searchsorted(trace.epochs, learned["optimal_epoch"])),
     )
+
+
+def _placebo_in(run: Trace, strings: pd.DataFrame, name: str) -> str | None:
+    """The placebo with which a run was measured beside its own string; None if there is none."""
+    others = [other for other in run.string_ids if other != name]
+    return others[0] if others else placebo_of(strings, name)
 
 
 def losses_of(names: Iterable[str | None], runs: list[Trace]) -> np.ndarray:
