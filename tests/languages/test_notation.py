@@ -47,6 +47,7 @@ DIFFERENT = {
     "endless": ("S -> S S [0.9] | 'a' [0.1]", WE_REFUSE),
     "no rules": ("S -> A [0.5] | 'b' [0.5]", WE_REFUSE),
     "blanks": ("S -> 'a' [ 0.5 ] | 'b' [0.5]", NLTK_REFUSES),
+    "pieces of text": ("%text\n%field S\nS -> 'a b' [1]", NLTK_REFUSES),
     "probability 0": ("S -> 'a' [0.0] | 'b' [1.0]", [("S", ("'b'",))]),
 }
 
