@@ -1,11 +1,15 @@
 """Exposure of a field's values: candidates, ranks, and how often the interval misses."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import binom, chisquare, hypergeom
 
+from helpers.grammars import finite_grammars, grammar_of
 from helpers.projects import ROOT
 from palimpsest.allowed import WrongValue
 from palimpsest.languages import Grammar, GrammarError, candidates, exposure
@@ -95,6 +99,19 @@ class TestCandidates:
         """)
         assert candidates(grammar, "PHONE", 10, seed=0).values == ["1-1", "1-2", "2-1", "2-2"]
 
+    @settings(deadline=None)
+    @given(finite_grammars(n_levels=3, longest=3), st.integers(0, 5))
+    def test_the_values_are_the_texts_of_the_field(self, grammar, seed):
+        """Against a list of all derivations; no text has the field twice, or in itself."""
+        text = "%text\n%field N0\nS -> N0 [1]\n" + "\n".join(map(str, grammar.rules))
+        found = candidates(grammar_of(text), "N0", 10**6, seed)
+        assert found.are_all
+        assert sorted(found.values) == sorted(_texts(grammar, "N0"))
+        some = candidates(grammar_of(text), "N0", 2, seed)
+        assert some.n_values == found.n_values
+        assert len(set(some.values)) == min(2, found.n_values)
+        assert set(some.values) <= set(found.values)
+
     def test_what_is_refused(self, pins):
         with pytest.raises(GrammarError, match=r"'PINS' is not one of its fields: PIN \(did you m"):
             candidates(pins, "PINS", 5, seed=0)
@@ -181,6 +198,12 @@ class TestExposure:
                 exposure(loss, others, 5)
         with pytest.raises(WrongValue, match="confidence"):
             exposure(1.0, [2.0], 5, confidence=1)
+
+
+def _texts(grammar: Grammar, symbol: str) -> set[str]:
+    sides = [rule.rhs for rule in grammar.rules if rule.lhs == symbol]
+    parts = [[{s.name} if s.terminal else _texts(grammar, s.name) for s in side] for side in sides]
+    return {"".join(chosen) for found in parts for chosen in itertools.product(*found)}
 
 
 def test_exposures_of_all_values_are_those_of_all_ranks():
