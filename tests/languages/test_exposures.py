@@ -120,6 +120,10 @@ class TestCandidates:
             candidates(endless, "N", 5, seed=0)
         with pytest.raises(GrammarError, match="PIN has 2,000,000 derivations, and several give"):
             candidates(Grammar.from_string(IN_TWO_WAYS + DIGITS), "PIN", 5, seed=0)
+        one_value = "%text\n%field A\nS -> A [1]\nA -> B B B B B B B B B B B B B B B B B B [1]\n"
+        one_value += "B -> 'b' [0.5] | C [0.5]\nC -> 'b' [1]"
+        with pytest.raises(GrammarError, match="262,144 derivations, and several give one value"):
+            candidates(Grammar.from_string(one_value), "A", 5, seed=0)
         with pytest.raises(WrongValue, match="n: is 0"):
             candidates(pins, "PIN", 0, seed=0)
 
@@ -144,6 +148,11 @@ class TestExposure:
         others = np.full(7, 16 * (1 + 1e-6), np.float32)
         assert exposure(loss, others, 8).bits == 0
         assert exposure(float(loss), others.astype(float), 8).bits == 3
+
+    def test_more_values_than_a_whole_number_of_an_array_can_count(self):
+        found = exposure(0.0, np.r_[np.zeros(9), np.ones(90)], 10**40)
+        assert found.bits == pytest.approx(math.log2(10))
+        assert 0 < found.lower < found.bits < found.upper < 6
 
     def test_many_values_at_once(self):
         losses = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])

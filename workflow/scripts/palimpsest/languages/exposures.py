@@ -101,6 +101,7 @@ def exposure(
     n_others = others.shape[-1]
     least = Number(least=max(n_others + 1, 2), whole=True)
     n_values = checked_number("n_values", n_values, least, f": there are {n_others:,} other values")
+    total = float(n_values)  # a product of large whole numbers would not fit into an array
     checked_number("confidence", confidence, CONFIDENCES)
     if not n_others or np.isnan(loss).any() or np.isnan(others).any():
         raise WrongValue("losses of other values are missing, or NaN; give a number for each value")
@@ -114,10 +115,10 @@ def exposure(
     fewest = betaincinv(np.maximum(n_before, 1), n_after + 1, beyond) * (n_before > 0)
     most = np.where(n_after, betaincinv(n_before + 1, np.maximum(n_after, 1), 1 - beyond), 1.0)
     # Values that were seen on one side are there for sure.
-    best = np.maximum(1 + fewest * (n_values - 1), 1 + n_before)
-    worst = np.minimum(1 + most * (n_values - 1), n_values - n_after)
-    rank = n_values * (n_before + 1) / (n_others + 1)
-    return Exposure(*(math.log2(n_values) - np.log2(place) for place in (rank, worst, best)))
+    best = np.maximum(1 + fewest * (total - 1), 1 + n_before)
+    worst = np.minimum(1 + most * (total - 1), total - n_after)
+    rank = total * (n_before + 1) / (n_others + 1)
+    return Exposure(*(math.log2(total) - np.log2(place) for place in (rank, worst, best)))
 
 
 def _alone(grammar: Grammar, field: str) -> Grammar:
@@ -162,17 +163,15 @@ def _texts(rules: list[Rule], below: dict[str, list[str]]) -> list[str]:
 
 def _drawn(alone: Grammar, field: str, n_derivations: float, n: int, seed: int) -> list[str]:
     """`n` distinct texts of a language of equally probable derivations, one for each text."""
-    n_drawn, found = n, {}
+    n_drawn, found = n, []
     while len(found) < n:
-        found = dict.fromkeys(alone.sample(n_drawn, seed))
+        found = list(dict.fromkeys(alone.sample(n_drawn, seed)))
+        several = alone.log_probability(found) > 1e-6 - math.log(n_derivations)
+        if several.any():
+            raise GrammarError(
+                f"{alone.name}: the field {field} has {n_derivations:,.0f} derivations, and "
+                f"several give one value, such as {''.join(found[several.argmax()])!r}, so its "
+                "values cannot be counted; write rules that derive each value in one way"
+            )
         n_drawn *= 2
-    drawn = list(found)[:n]
-    several = alone.log_probability(drawn) > 1e-6 - math.log(n_derivations)
-    if several.any():
-        example = "".join(drawn[several.argmax()])
-        raise GrammarError(
-            f"{alone.name}: the field {field} has {n_derivations:,.0f} derivations, and several "
-            f"give one value, such as {example!r}, so its values cannot be counted; write rules "
-            "that derive each value in one way"
-        )
-    return ["".join(string) for string in drawn]
+    return ["".join(string) for string in found[:n]]

@@ -2,7 +2,7 @@
 
 The Bayes-optimal loss of a field that follows from the text before it is 0 nats: a model that
 predicts the field may have inferred it. A model that predicts a field better than its optimal loss
-has memorised it.
+did not infer all of it.
 """
 
 from collections.abc import Iterator, Sequence
