@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
 from rows import at_least, main  # noqa: E402
 
-from palimpsest.languages import Grammar, GrammarWarning  # noqa: E402
+from palimpsest.languages import Grammar, GrammarWarning, field_losses  # noqa: E402
 from palimpsest.languages.notation import Symbol  # noqa: E402
 
 NLTK_SECONDS = 20.0
@@ -32,7 +32,7 @@ TINY = 0.01  # part of the strings and seconds of a run that only shows that all
 
 
 def language(name):
-    """One of the nine languages, without the warning of its unreachable rule."""
+    """One of the languages that come with Palimpsest, without a warning of its unreachable rule."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GrammarWarning)
         return Grammar.from_file(ROOT / f"config/languages/{name}.pcfg")
@@ -88,44 +88,35 @@ def long_strings(part, name="L1"):
     ]
 
 
-FIRST = ("Ann", "Ben", "Carla", "David", "Elena", "Farid", "Greta", "Hugo")
-LAST = ("Berg", "Costa", "Diaz", "Ek", "Fox", "Gray", "Hall", "Ito")
-TOWNS = ("Lund", "Porto", "Quito", "Oslo", "Kyoto", "Turin")
+def texts(part, name="people"):
+    """Texts of some 90 characters, sampled as pieces, and scored over all ways to cut them.
 
-
-def people():
-    """Texts on 64 people: the e-mail follows from the name, the number follows from nothing."""
-    names = [(first, last) for first in FIRST for last in LAST]
-    lines = ["S -> " + " | ".join(f"P{i} [{1 / len(names)}]" for i in range(len(names)))]
-    for i, (first, last) in enumerate(names):
-        mail = f"{first}.{last}@mail.org".lower()
-        lines.append(
-            f"P{i} -> '{first} {last} was born in ' TOWN '. Write to {mail}, or call ' CALL [0.5]"
-            f" | 'Write to {first} {last} of ' TOWN ', {mail}, or call ' CALL [0.5]"
-        )
-    lines.append("TOWN -> " + " | ".join(f"'{town}' [{1 / len(TOWNS)}]" for town in TOWNS))
-    lines.append(f"CALL -> {'D ' * 7}'.' [1.0]")
-    lines.append("D -> " + " | ".join(f"'{digit}' [0.1]" for digit in range(10)))
-    return Grammar.from_string("\n".join(lines))
-
-
-def texts(part):
-    """Texts of some 75 characters, sampled as pieces, and scored over all ways to cut them."""
-    grammar = people()
+    NLTK as above: it scores whole texts, of the same grammar of characters.
+    """
+    grammar = language(name)
     of_characters = grammar.of_characters()
     grammar.sample_encoded(10, seed=0)  # compile
     n = int(part * 200_000)
     sampled = best_rate(n, lambda: grammar.sample_encoded(n, seed=1))
+    written = best_rate(n, lambda: ["".join(string) for string in grammar.sample(n, seed=1)])
     peer_sample = recursive_sampler(grammar)
     n_peer = int(part * 5_000)
     by_peer = best_rate(n_peer, lambda: [peer_sample() for _ in range(n_peer)])
     strings, peer_scores, seconds = nltk_scores(of_characters, part * NLTK_SECONDS / 4)
     np.testing.assert_allclose(of_characters.log_probability(strings), peer_scores, rtol=1e-9)
+    peer = len(strings) / seconds
     many = of_characters.sample(int(part * 20_000), seed=2)
     scored = best_rate(len(many), lambda: of_characters.log_probability(many))
+    halves = [text[: len(text) // 2] for text in many]
+    of_halves = best_rate(len(many), lambda: of_characters.log_prefix_probability(halves))
+    some = ["".join(text) for text in many[: int(part * 2_000)]]
+    with_fields = best_rate(len(some), lambda: field_losses(grammar, some))
     return [
-        row("sample texts on people, as pieces, encoded", sampled, by_peer, target=200_000),
-        row(f"score {len(many):,} texts", scored, len(strings) / seconds, target=2_000),
+        row(f"sample texts on {name}, as pieces, encoded", sampled, by_peer, target=200_000),
+        row(f"sample texts on {name}, written out", written, by_peer, target=200_000),
+        row(f"score {len(many):,} texts on {name}", scored, peer, target=2_000),
+        row("score the first halves of the texts", of_halves, peer, target=2_000),
+        row(f"find and score the fields of {len(some):,} texts", with_fields, peer, target=200),
     ]
 
 
@@ -171,7 +162,8 @@ def recursive_sampler(grammar):
 
 def nltk_scores(grammar, budget):
     """Strings in the order sampled, NLTK's log probabilities (over all parses), and its seconds."""
-    parser = nltk.parse.InsideChartParser(nltk.PCFG.fromstring(str(grammar)))
+    rules = "\n".join([f"%start {grammar.start}", *map(str, grammar.rules)])
+    parser = nltk.parse.InsideChartParser(nltk.PCFG.fromstring(rules))
     strings, scores, seconds = [], [], 0.0
     for string in grammar.sample(1_000, seed=1):
         begin = time.perf_counter()

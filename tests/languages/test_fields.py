@@ -147,6 +147,13 @@ def test_a_text_of_another_language_is_refused(people):
         field_losses(Grammar.from_string("%text\nS -> 'a' [1]"), ["a"])
 
 
+def test_what_is_no_list_of_texts_is_refused(people):
+    (string,) = people.sample(1, seed=0)
+    for wrong in ("".join(string), [string]):
+        with pytest.raises(TypeError, match="texts is a list of str"):
+            field_losses(people, wrong)
+
+
 def sides(least: int):
     """The right-hand sides of a non-terminal: pieces, perhaps none."""
     side = st.lists(st.sampled_from(PIECES), min_size=least, max_size=3)

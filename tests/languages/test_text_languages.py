@@ -1,6 +1,7 @@
 """The languages of text that come with Palimpsest."""
 
 import math
+import re
 import warnings
 from functools import cache
 
@@ -22,6 +23,23 @@ def language(name: str) -> Grammar:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         return Grammar.from_file(ROOT / f"config/languages/{name}.pcfg")
+
+
+def test_the_examples_of_the_page_are_right(monkeypatch, capsys):
+    """The table of the fields as printed; the exposure of a number that has the lowest loss."""
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs/languages.md").read_text()
+    of_fields, of_exposure = re.findall(
+        r"```python\n([^`]*(?:field_losses|exposure\()[^`]*)```", page
+    )
+    names = {"loss_of": lambda text: float("284-7193" not in text)}
+    exec(of_fields, names)
+    assert f"```\n\n```\n{capsys.readouterr().out}```" in page
+    exec(of_exposure, names)
+    numbers, found = names["numbers"], names["found"]
+    assert f"{len(numbers.values):,} of numbers.n_values = {numbers.n_values:,}" in of_exposure
+    assert f"the estimate is {found.bits:.0f} bits" in page
+    assert f"the interval is {found.lower:.1f} to {found.upper:.1f}." in page
 
 
 def test_there_are_two():

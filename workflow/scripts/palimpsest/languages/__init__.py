@@ -6,7 +6,18 @@ graph of jobs. The compiled sampler and parser are loaded on first use.
 
 from palimpsest.languages.encoding import EncodedStrings
 from palimpsest.languages.errors import GrammarError, GrammarWarning
+from palimpsest.languages.exposures import Candidates, Exposure, candidates, exposure
 from palimpsest.languages.fields import field_losses
 from palimpsest.languages.grammar import Grammar
 
-__all__ = ["EncodedStrings", "Grammar", "GrammarError", "GrammarWarning", "field_losses"]
+__all__ = [
+    "Candidates",
+    "EncodedStrings",
+    "Exposure",
+    "Grammar",
+    "GrammarError",
+    "GrammarWarning",
+    "candidates",
+    "exposure",
+    "field_losses",
+]

@@ -2,7 +2,7 @@
 
 The Bayes-optimal loss of a field that follows from the text before it is 0 nats: a model that
 predicts the field may have inferred it. A model that predicts a field better than its optimal loss
-has memorised it.
+did not infer all of it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,10 +44,13 @@ def field_losses(grammar: Grammar, texts: Sequence[str]) -> "pd.DataFrame":
             all texts that begin so up to the end of the field, plus that of all texts that begin
             so up to its beginning. That the field ends is no part of it.
 
-    Raises `GrammarError` if the grammar has no fields, or if a text is not in the language.
+    Raises `GrammarError` if the grammar has no fields, or if a text is not in the language, and
+    `TypeError` if `texts` is one text, or has a tuple of symbols.
     """
     import pandas as pd
 
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        raise TypeError('texts is a list of str, such as ["".join(string)] for a sampled string')
     if not grammar.fields:
         raise GrammarError(f"{grammar.name}: has no fields; name some in a line %field EMAIL PHONE")
     spans = [span for number, text in enumerate(texts) for span in _spans(grammar, number, text)]

@@ -59,6 +59,7 @@ class InsideTables(NamedTuple):
     """
 
     n_terminals: int
+    n_known: int  # terminals and non-terminals; only these end a node, or are the start
     n_symbols: int
     start: int
     # All that a terminal or node derives through chains of steps, with weights
@@ -88,11 +89,12 @@ class Workspace(NamedTuple):
     # One cell after the unary steps, and a list of the symbols that are not zero.
     closed: np.ndarray  # NUMBER
     closed_symbols: np.ndarray
-    # The finished rows, linked from `first_entry[begin, symbol]` on, longest first.
+    # The finished rows, linked from `first_entry[begin, known symbol]` on, longest first.
     entries: np.ndarray  # ENTRY
     first_entry: np.ndarray
-    # Probability that a symbol begins with the rest of the string, [begin, symbol] flattened; and
-    # what a row adds to it, node by node, before left corners, with a list of those nodes.
+    # Probability that a known symbol begins with the rest of the string, [begin, known symbol]
+    # flattened; and what a row adds to it, node by node, before left corners, with a list of those
+    # nodes.
     prefixes: np.ndarray  # NUMBER
     parts: np.ndarray  # NUMBER
     part_symbols: np.ndarray
@@ -118,7 +120,7 @@ def _score(
     while done < len(which):
         if room > MOST_ROOM:
             raise too_long(name, strings.lengths[which[done]])
-        arrays = (*tables[:-1], *_workspace(longest, tables.n_symbols, room))
+        arrays = (*tables[:-1], *_workspace(longest, tables, room))
         done = _score_from(
             done, which, strings.symbols, strings.offsets, of_prefixes, scores, arrays
         )
@@ -204,6 +206,7 @@ def tables(
         onward[left][node] = right
     return InsideTables(
         len(terminals),
+        len(known),
         n_symbols,
         start,
         *_steps(closure),
@@ -266,16 +269,17 @@ def _steps(rows: Sequence[Row]) -> tuple[np.ndarray, np.ndarray]:
     return first, steps
 
 
-def _workspace(longest: int, n_symbols: int, room: int) -> Workspace:
+def _workspace(longest: int, tables: InsideTables, room: int) -> Workspace:
     """Workspace for strings of up to `longest` symbols and charts of up to `room` entries."""
+    n_known, n_symbols = tables.n_known, tables.n_symbols
     return Workspace(
         cells=np.zeros((longest + 1) * n_symbols, CELL),
         first_in_cell=np.full(longest + 1, NONE),
         closed=np.zeros(n_symbols, NUMBER),
         closed_symbols=np.zeros(n_symbols, np.int64),
         entries=np.zeros(room, ENTRY),
-        first_entry=np.full((longest + 1) * n_symbols, NONE, np.int32),
-        prefixes=np.zeros((longest + 1) * n_symbols, NUMBER),
+        first_entry=np.full((longest + 1) * n_known, NONE, np.int32),
+        prefixes=np.zeros((longest + 1) * n_known, NUMBER),
         parts=np.zeros(n_symbols, NUMBER),
         part_symbols=np.zeros(n_symbols, np.int64),
     )
@@ -299,6 +303,7 @@ def _score_one(
     string,
     of_prefixes,
     n_terminals,
+    n_known,
     n_symbols,
     start,
     closure_first,
@@ -332,10 +337,10 @@ def _score_one(
     for symbol in string:
         if symbol >= n_terminals:
             return True, 0.0, 0
-    first_entry[: length * n_symbols] = NONE
+    first_entry[: length * n_known] = NONE
     n_entries = 0
     for begin in range(length - 1, -1, -1):
-        row = begin * n_symbols
+        row = begin * n_known
         n_parts = 0
         end, furthest = begin, begin + 1
         symbol = np.int64(string[begin])
@@ -383,7 +388,7 @@ def _score_one(
                 # Binary rules: join with every constituent that begins where this one ends.
                 for rule in range(rules_first[symbol], rules_first[symbol + 1]):
                     node = np.int64(rules[rule].node)
-                    right = end * n_symbols + rules[rule].symbol
+                    right = end * n_known + rules[rule].symbol
                     found = first_entry[right]
                     while found != NONE:
                         entry = entries[found]
@@ -415,7 +420,7 @@ def _score_one(
             continue
 
         # Left corners: carry the parts of this row up to all that can begin with them.
-        for symbol in range(row, row + n_symbols):
+        for symbol in range(row, row + n_known):
             prefixes[symbol].mantissa = 0.0
         if begin == length - 1:
             symbol = np.int64(string[begin])

@@ -10,6 +10,7 @@ import numpy as np
 from palimpsest.languages.notation import Symbol
 
 Node = TypeVar("Node", bound=Hashable)
+Value = TypeVar("Value")
 
 
 class Rule(NamedTuple):
@@ -257,17 +258,22 @@ def derivation_entropy(rules: Sequence[Rule], start: str) -> float:
 
 def n_derivations(rules: Sequence[Rule], start: str) -> float:
     """Number of derivations from `start`; inf where non-terminals lead back to themselves."""
+    return math.inf if loops(rules, start) else numbers_of_derivations(rules, start)[start]
+
+
+def numbers_of_derivations(rules: Sequence[Rule], start: str) -> dict[str, float]:
+    """Number of derivations from `start` and each symbol below; none leads back to itself."""
 
     def of_rules(of_symbol: list[Rule], count: dict[str, float]) -> float:
-        return sum(
-            math.prod((count[child] for child in rule.children), start=1.0) for rule in of_symbol
-        )
+        return sum(math.prod(map(count.get, rule.children), start=1.0) for rule in of_symbol)
 
-    return _from_the_leaves(rules, start, of_rules)
+    return from_the_leaves(rules, start, of_rules)
 
 
 def longest(rules: Sequence[Rule], start: str) -> float:
     """Most terminals that a derivation from `start` has; inf where non-terminals lead back."""
+    if loops(rules, start):
+        return math.inf
 
     def of_rules(of_symbol: list[Rule], length: dict[str, float]) -> float:
         return max(
@@ -275,22 +281,21 @@ def longest(rules: Sequence[Rule], start: str) -> float:
             for rule in of_symbol
         )
 
-    return _from_the_leaves(rules, start, of_rules)
+    return from_the_leaves(rules, start, of_rules)[start]
 
 
-def _from_the_leaves(
-    rules: Sequence[Rule], start: str, of_rules: Callable[[list[Rule], dict[str, float]], float]
-) -> float:
-    """A value of `start`, computed symbol by symbol from the values below; inf if there is a loop.
+def from_the_leaves(
+    rules: Sequence[Rule], start: str, of_rules: Callable[[list[Rule], dict[str, Value]], Value]
+) -> dict[str, Value]:
+    """A value of `start` and each symbol below, computed from the values of the symbols below it.
 
-    `of_rules` gives a symbol's value from its rules and the values of their children.
+    `of_rules` gives a symbol's value from its rules and the values of their children. No symbol may
+    lead back to itself.
     """
-    if loops(rules, start):
-        return math.inf
     by_lhs: dict[str, list[Rule]] = defaultdict(list)
     for rule in rules:
         by_lhs[rule.lhs].append(rule)
-    values: dict[str, float] = {}
+    values: dict[str, Value] = {}
     for (symbol,) in components(rules, start):
         values[symbol] = of_rules(by_lhs[symbol], values)
-    return values[start]
+    return values
