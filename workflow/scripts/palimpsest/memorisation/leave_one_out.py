@@ -221,7 +221,7 @@ def compared(
 def _placebo_in(run: Trace, strings: pd.DataFrame, name: str) -> str | None:
     """The placebo with which a run was measured beside its own string; None if there is none."""
     others = [other for other in run.string_ids if other != name]
-    return others[0] if others else placebo_of(strings, name)
+    return others[0] if len(others) == 1 else placebo_of(strings, name)
 
 
 def losses_of(names: Iterable[str | None], runs: list[Trace]) -> np.ndarray:
