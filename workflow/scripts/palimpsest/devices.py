@@ -79,8 +79,20 @@ def lease(count: int) -> list[Lock]:
         )
         leases = _leased(devices, count, folder)
         place.release()
-    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(leases)
+    _show(list(leases))
     return list(leases.values())
+
+
+def _show(devices: list[str]) -> None:
+    """Let this process and its children see only these GPUs.
+
+    DeepSpeed 0.19 reads the variable as whole numbers, so GPUs are named by their places in the
+    list of `nvidia-smi`, which is in the order of the bus. A part of a GPU (MIG) has no such place.
+    """
+    installed = _installed()
+    numbers = {name: str(place) for place, name in enumerate(installed)}
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(numbers.get(name, name) for name in devices)
 
 
 def _shared_folder() -> Path:

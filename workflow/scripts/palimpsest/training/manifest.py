@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from palimpsest import devices
 from palimpsest.fingerprint import of_all_code
 
 # Seconds and tokens per second in a manifest are rounded to this number of digits.
@@ -48,7 +49,7 @@ def manifest(
         "engine": engine,
         "configuration": configuration,
         "precision": configuration["precision"],
-        "visible_devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
+        "visible_devices": _visible_devices(),
         **more,
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(),
@@ -69,6 +70,12 @@ def provenance() -> dict:
         "code": of_all_code(),
         "hardware": hardware(),
     }
+
+
+def _visible_devices() -> str | None:
+    """The GPUs of the job, by identifiers that mean the same in every job; None if unknown."""
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return ",".join(devices.visible()) if chosen else chosen
 
 
 def hardware() -> dict:
