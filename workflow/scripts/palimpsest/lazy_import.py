@@ -38,7 +38,8 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
     def __getattr__(name: str):
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = modules[name] if "." in modules[name] else f"{package}.{modules[name]}"
+        whole = modules[name].startswith(f"{package.partition('.')[0]}.")
+        module = modules[name] if whole else f"{package}.{modules[name]}"
         return getattr(importlib.import_module(module), name)
 
     return __getattr__

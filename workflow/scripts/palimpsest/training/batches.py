@@ -18,13 +18,13 @@ class TokenisedStrings:
 
     A row of `ids` int64[strings, longest] is a start token, the tokens of the string, the end token
     if it is predicted, and padding. `lengths` int64[strings] counts all tokens except padding.
-    `contexts` int64[strings] counts the first tokens, which are not predicted: the start token, and
-    those of a prompt.
+    `contexts` int64[strings], or one number for all, counts the first tokens, which are not
+    predicted: the start token, and those of a prompt.
     """
 
     ids: np.ndarray
     lengths: np.ndarray
-    contexts: np.ndarray
+    contexts: np.ndarray | int = 1
 
     @classmethod
     def of_rows(
@@ -38,7 +38,7 @@ class TokenisedStrings:
         ids = np.full((len(rows), lengths.max()), filler, dtype=np.int64)
         for row, values in zip(ids, rows, strict=True):
             row[: len(values)] = values
-        return cls(ids, lengths, np.broadcast_to(np.asarray(prompts) + 1, lengths.shape))
+        return cls(ids, lengths, np.asarray(prompts) + 1)
 
     @property
     def n_tokens(self) -> np.ndarray:
@@ -49,7 +49,8 @@ class TokenisedStrings:
     def targets(self) -> np.ndarray:
         """int64[strings, longest]: the ids of predicted tokens, and `IGNORED` for all others."""
         places = np.arange(self.ids.shape[1])
-        is_predicted = (places >= self.contexts[:, None]) & (places < self.lengths[:, None])
+        contexts = np.broadcast_to(self.contexts, self.lengths.shape)
+        is_predicted = (places >= contexts[:, None]) & (places < self.lengths[:, None])
         return np.where(is_predicted, self.ids, IGNORED)
 
     def batch(self, rows: np.ndarray, device: torch.device) -> "Batch":
