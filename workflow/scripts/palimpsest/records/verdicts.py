@@ -40,7 +40,9 @@ class Answers:
 
     `placebo` has a row for each measure: the share of the trained records that it calls memorised,
     that share of the records never trained on, and their `difference` with a 95 % interval (`lower`
-    to `upper`). Without records never trained on, these are NaN.
+    to `upper`). `detected` is the share of the trained records whose p-value is at most
+    `false_alarms`, and `detected_unseen` that share of the others. Without records never trained
+    on, these are NaN.
     """
 
     table: pd.DataFrame
@@ -70,7 +72,7 @@ def answers(
         loss is not negative, such as bits per byte
     start : the rule for the start of memorisation, see `memorisation.recollection`
     loss_threshold : in the unit of the losses; None leaves recollection out
-    false_alarms : of the loss attack, between 0 and 1
+    false_alarms : of the loss attack, and of `detected`, between 0 and 1
 
     Raises `UserError` if there is nothing to compare the losses with.
 
@@ -101,16 +103,20 @@ def answers(
     for found in _measures(losses, start, loss_threshold, false_alarms):
         keys = {"measure": found.name, "evidence": found.evidence}
         memorised = found.score > 0
+        p_values = np.full(len(memorised), np.nan)
+        if losses.has_placebo:
+            p_values = _p_values(found.distance, trained)
         tables.append(
             about.assign(
                 **keys,
                 threshold=found.threshold,
                 score=found.score,
                 memorised=memorised,
-                p_value=_p_values(found.distance, trained) if losses.has_placebo else np.nan,
+                p_value=p_values,
             )
         )
-        placebos.append({**keys, **_compared(memorised, trained, losses.groups)})
+        compared = _compared(memorised, trained, losses.groups)
+        placebos.append({**keys, **compared, **_detected(p_values, trained, false_alarms)})
     return Answers(pd.concat(tables, ignore_index=True)[COLUMNS], pd.DataFrame(placebos))
 
 
@@ -196,6 +202,20 @@ def _compared(memorised: np.ndarray, trained: np.ndarray | None, groups: np.ndar
         "difference": share[0] - share[1],
         "lower": lower,
         "upper": upper,
+    }
+
+
+def _detected(p_values: np.ndarray, trained: np.ndarray | None, false_alarms: float) -> dict:
+    """The shares of both sides that are as far below their threshold as few unseen records are.
+
+    NaN without a placebo.
+    """
+    if trained is None or trained.all():
+        return {"detected": np.nan, "detected_unseen": np.nan}
+    is_detected = p_values <= false_alarms
+    return {
+        "detected": is_detected[trained].mean(),
+        "detected_unseen": is_detected[~trained].mean(),
     }
 
 
