@@ -20,8 +20,9 @@ FIGURE = Figure(
     ),
     tables=(SHARES,),
 )
-TRAINED, UNSEEN = {"marker": "o"}, {"marker": "o", "markerfacecolor": "white"}
-APART = 0.5  # of a row, over which its seeds are spread
+TRAINED = {"marker": "o", "markersize": 5}
+UNSEEN = {"marker": "o", "markersize": 8, "markerfacecolor": "white"}  # a ring where both are equal
+APART = 0.35  # of a row, over which its seeds are spread
 
 
 @style.styled
@@ -29,7 +30,7 @@ def record_shares(table: pd.DataFrame) -> plt.Figure:
     """From a table `record_shares` of one corpus or table of losses."""
     rows = list(table.groupby(["model", "measure"], sort=False))
     name = table["language"].iloc[0]
-    figure = elements.figure_of(1.1 + 0.3 * len(rows), f"Records of {name} called memorised")
+    figure = elements.figure_of(1.1 + 0.3 * len(rows), f"Records called memorised: {name}")
     left, right = figure.subplots(1, 2, sharey=True)
     several = table["model"].nunique() > 1
     elements.name_rows(
