@@ -114,10 +114,15 @@ class TextTokens:
             )
         return found
 
-    def prompts(self, texts: Sequence[str], letters: Sequence[int]) -> list[int]:
+    def prompts(
+        self, texts: Sequence[str], letters: Sequence[int], what: str = "string"
+    ) -> list[int]:
         """The number of tokens of each text that end within its first letters.
 
-        Raises `UserError` if the tokenizer does not say where a token ends.
+        Some tokenizers begin with a token of no letter; a text without a prompt keeps it.
+
+        Raises `UserError` if the tokenizer does not say where a token ends, or if a text has no
+        token after its prompt.
         """
         if not self.tokenizer.is_fast:
             raise UserError(
@@ -131,9 +136,18 @@ class TextTokens:
             verbose=False,
             return_offsets_mapping=True,
         )["offset_mapping"]
-        return [
-            sum(end <= n for _, end in places) for places, n in zip(offsets, letters, strict=True)
+        found = [
+            sum(end <= n for _, end in places) if n else 0
+            for places, n in zip(offsets, letters, strict=True)
         ]
+        for text, n, n_tokens, places in zip(texts, letters, found, offsets, strict=True):
+            if n_tokens == len(places):
+                raise UserError(
+                    f"{self.model}: its tokenizer has no token for {shown(text[n:])}, the text "
+                    f"after the prompt of a {what}; leave the {what} out, or choose a model that "
+                    "knows its characters"
+                )
+        return found
 
 
 Tokens = SymbolTokens | TextTokens
