@@ -86,4 +86,5 @@ RECORDS = Kind(
     "results/records.parquet",
     columns(ANSWERS_OF, **OF_ROADS),
 )
+AS_CSV = "results/records.csv"  # the table `records` for other programs
 KINDS = kinds_in(globals())

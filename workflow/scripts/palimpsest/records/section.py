@@ -97,7 +97,7 @@ def outputs(settings: Settings) -> Iterator[str]:
     for kind in (kinds.ANSWERS, kinds.SHARES):
         yield from (kind.path.format(language=name) for name in names)
     if names:
-        yield kinds.RECORDS.path
+        yield from (kinds.RECORDS.path, kinds.AS_CSV)
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
