@@ -45,7 +45,7 @@ def record_shares(table: pd.DataFrame) -> plt.Figure:
         left.plot(shares["share_trained"], place, color=colour, **TRAINED)
         _draw_differences(right, place, found, colour)
     left.set(xlabel="share called memorised", xlim=(-0.03, 1.03))
-    right.set(xlabel="difference, trained \N{MINUS SIGN} never trained on")
+    right.set(xlabel="difference of the shares")
     elements.legend(
         figure,
         [
