@@ -11,6 +11,7 @@ from palimpsest import records, tables
 from palimpsest.errors import Notice
 from palimpsest.records import kinds
 from palimpsest.records.tables import ITS_MODEL, all_answers, answer
+from palimpsest.records.verdicts import effective_groups
 
 OPTIONS = {"start": "after_last_miss", "loss_threshold": 0.5, "false_alarms": 0.1}
 N = 40
@@ -185,25 +186,42 @@ def test_no_threshold_leaves_recollection_out(tmp_path):
 
 # Worlds with a known truth
 
-N_WORLDS, N_RECORDS, N_FOLDS = 300, 120, 4
+
+def test_groups_of_one_size_count_and_a_large_group_counts_less():
+    """The mean of records weighs a group by its size, as a sum of squared weights says."""
+    assert effective_groups(np.array(["a", "b", "b", "c", "a", "c"], dtype=object)) == 3
+    assert effective_groups(IDS) == N
+    weights = np.array([0.7, 0.1, 0.1, 0.1])
+    groups = np.repeat(["large", "b", "c", "d"], [7, 1, 1, 1])
+    assert effective_groups(groups) == pytest.approx(1 / (weights**2).sum())
+    assert effective_groups(groups[:0]) == 0
 
 
-def world(rng: np.random.Generator, learned: float) -> pd.DataFrame:
+N_RECORDS, N_FOLDS = 120, 4
+
+
+def world(rng: np.random.Generator, learned: float, of_group: float) -> pd.DataFrame:
     """Losses of a model and of models without a fold each, in groups of one to three records.
 
-    Every record has a level, every group and every model without a fold a noise of its own.
-    Records that were trained on are learned by so many nats, with 0 like the others.
+    The noise of a loss is that of its group for a share `of_group`, and its own for the others.
+    Models without a fold have noises of their own. Records that were trained on are learned by so
+    many nats, with 0 like the others.
     """
     group = np.repeat(np.arange(N_RECORDS), 1 + np.arange(N_RECORDS) % 3)[:N_RECORDS]
     n_groups = group.max() + 1
     trained = (rng.permutation(n_groups) < 0.7 * n_groups)[group]
     fold = (rng.permutation(n_groups) % N_FOLDS)[group]
-    level = rng.uniform(0.1, 3, N_RECORDS) + 0.1 * rng.standard_normal(n_groups)[group]
+
+    def noise(size: float) -> np.ndarray:
+        alike = rng.standard_normal(n_groups)[group]
+        alone = rng.standard_normal(N_RECORDS)
+        return size * (np.sqrt(of_group) * alike + np.sqrt(1 - of_group) * alone)
+
+    level = 1.5 + noise(0.3)
     parts = []
     for checkpoint in range(3):
-        noise = 0.1 * rng.standard_normal((2, N_RECORDS))
-        of_fold = 0.1 * rng.standard_normal(N_FOLDS)[fold]
         fall = learned * checkpoint / 2 * trained
+        of_fold = 0.1 * rng.standard_normal(N_FOLDS)[fold]
         parts.append(
             pd.DataFrame(
                 {
@@ -213,39 +231,45 @@ def world(rng: np.random.Generator, learned: float) -> pd.DataFrame:
                     "group": group.astype(str),
                     "trained": trained,
                     "checkpoint": float(checkpoint),
-                    "loss": np.maximum(level + noise[0] - fall, 0.001),
-                    "loss_without": np.maximum(level + noise[1] + of_fold, 0.001),
+                    "loss": np.maximum(level + noise(0.1) - fall, 0.001),
+                    "loss_without": np.maximum(level + noise(0.1) + of_fold, 0.001),
                 }
             )
         )
     return pd.concat(parts, ignore_index=True)
 
 
-def share_found(learned: float, n_worlds: int) -> pd.Series:
-    """How often the interval of each measure's difference is above 0, and how often below."""
+def share_found(learned: float, n_worlds: int, of_group: float) -> pd.DataFrame:
+    """Whether the interval of each measure's difference is above 0 or below, in each world."""
     rng = np.random.default_rng(7)
     shares = []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(n_worlds):
-            found = answer("mine", retrained=[world(rng, learned)], **OPTIONS)
+            table = world(rng, learned, of_group)
+            found = answer("mine", retrained=[table], **{**OPTIONS, "loss_threshold": 1.3})
             shares.append(found["record_shares"])
     table = pd.concat(shares).set_index("measure")
     assert table[["lower", "upper"]].notna().all(axis=None)
     return pd.DataFrame({"above": table["lower"] > 0, "below": table["upper"] < 0})
 
 
-def test_where_nothing_was_memorised_an_interval_has_0_in_it():
-    """In 95 % of worlds in which trained and unseen records are alike, for every measure."""
-    found = share_found(0, N_WORLDS).any(axis=1).groupby("measure").sum()
+@pytest.mark.parametrize(("of_group", "n_worlds"), [(0, 100), (1, 300)])
+def test_where_nothing_was_memorised_an_interval_has_0_in_it(of_group, n_worlds):
+    """In 95 % of worlds in which trained and unseen records are alike, for every measure.
+
+    Groups have different sizes, and records of a group are all alike, or not alike at all.
+    """
+    found = share_found(0, n_worlds, of_group).any(axis=1).groupby("measure").sum()
     assert {*found.index} == {"recollection", "counterfactual", "contextual", "loss attack"}
     for measure, n in found.items():
-        at_least = binomtest(int(n), N_WORLDS, 0.05, alternative="greater")
-        assert at_least.pvalue > 0.01, (measure, n)
+        more = binomtest(int(n), n_worlds, 0.05, alternative="greater")
+        assert more.pvalue > 0.01, (measure, n)
 
 
-def test_what_was_memorised_is_found():
+@pytest.mark.parametrize("of_group", [0, 1])
+def test_what_was_memorised_is_found(of_group):
     """By retraining in every world, and never with the wrong sign."""
-    found = share_found(0.5, 40).groupby("measure").sum()
+    found = share_found(0.5, 40, of_group).groupby("measure").sum()
     assert found.loc[["counterfactual", "contextual"], "above"].tolist() == [40, 40]
     assert not found["below"].any()

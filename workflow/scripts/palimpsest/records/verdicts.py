@@ -192,7 +192,7 @@ def _compared(memorised: np.ndarray, trained: np.ndarray | None, groups: np.ndar
     share, n_groups = [], []
     for side in (trained, ~trained):
         share.append(memorised[side].mean() if side.any() else np.nan)
-        n_groups.append(len(set(groups[side])))
+        n_groups.append(effective_groups(groups[side]))
     lower, upper = newcombe(*share, *n_groups)
     return {
         "n_trained": int(trained.sum()),
@@ -219,11 +219,21 @@ def _detected(p_values: np.ndarray, trained: np.ndarray | None, false_alarms: fl
     }
 
 
-def newcombe(share: float, other: float, n: int, n_other: int) -> tuple[float, float]:
+def effective_groups(groups: np.ndarray) -> float:
+    """The number of groups of one size whose mean varies as that of these groups; 0 for none.
+
+    A mean over records weighs a group by its size, so a large group among small ones counts for
+    more, and the number is smaller than that of the groups. Source: Kish, Survey Sampling (1965).
+    """
+    sizes = np.unique(groups.astype(str), return_counts=True)[1]
+    return sizes.sum() ** 2 / (sizes**2).sum() if len(sizes) else 0.0
+
+
+def newcombe(share: float, other: float, n: float, n_other: float) -> tuple[float, float]:
     """The 95 % interval of the difference of two shares of independent items; NaN if one is NaN.
 
-    Records of one group are not independent. With the number of groups instead of that of records,
-    the interval is right if records of a group are all alike, and otherwise too wide.
+    Records of one group are not independent. With the effective number of groups instead of that of
+    records, the interval is right if records of a group are all alike, and otherwise too wide.
 
     Source: Newcombe, Interval Estimation for the Difference Between Independent Proportions (1998),
     method 10.
