@@ -190,6 +190,19 @@ def test_all_answers_are_one_table_and_one_file_for_other_programs(tmp_path):
     pd.testing.assert_frame_equal(of_csv, table, check_dtype=False)
 
 
+def test_a_group_on_both_sides_is_said(tmp_path):
+    """The placebo would know the group from its other records."""
+    groups = np.array([f"g{n // 4}" for n in range(N)], dtype=object)
+    table = retrained(seeds=[0]).assign(group=np.tile(groups, 2))
+    with pytest.warns(
+        Notice, match="the group 'g0' \\(and 9 more\\) has records that were trained on"
+    ):
+        answered(tmp_path, retrained=[table])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        answered(tmp_path, retrained=[table.assign(group=np.tile(TRAINED, 2).astype(str))])
+
+
 def test_no_threshold_leaves_recollection_out(tmp_path):
     found = answered(tmp_path, retrained=[retrained()], loss_threshold=None)
     assert "recollection" not in {*found["record_shares"]["measure"]}

@@ -89,6 +89,16 @@ def answers(
                 "one of the columns loss_without, loss_reference and trained"
             )
         warnings.warn(Notice(f"{losses.source}: {UNKNOWN}; add some"), stacklevel=2)
+    elif divided := {*losses.groups[trained]} & {*losses.groups[~trained]}:
+        more = f" (and {len(divided) - 1:,} more)" if len(divided) > 1 else ""
+        warnings.warn(
+            Notice(
+                f"{losses.source}: the group {min(divided)!r}{more} has records that were trained "
+                "on and others that were not; what the model learned of a group counts as a false "
+                "alarm on its other records, so take whole groups for the placebo"
+            ),
+            stacklevel=2,
+        )
     about = pd.DataFrame(
         {
             "id": losses.ids,
