@@ -208,6 +208,7 @@ def test_each_source_has_its_answers_and_all_have_one_table(files):
             *(kinds.ANSWERS.path.format(language=name) for name in ("mine", "sides", "own")),
             *(kinds.SHARES.path.format(language=name) for name in ("mine", "sides", "own")),
             kinds.RECORDS.path,
+            kinds.AS_CSV,
         ]
     )
 

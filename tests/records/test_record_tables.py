@@ -175,7 +175,9 @@ def test_roads_together_answer_as_each_alone(tmp_path):
         "small": False,
         ITS_MODEL: False,
     }
-    stacked = all_answers(together["record_answers"])
+    stacked = all_answers(together["record_answers"], str(tmp_path / "records.csv"))
+    again = pd.read_csv(tmp_path / "records.csv")
+    assert again["id"].astype(str).tolist() == stacked["id"].tolist()
     written(tmp_path / "records.parquet", kinds.RECORDS, stacked)
 
 
