@@ -105,6 +105,11 @@ def test_retraining_alone(tmp_path):
         np.testing.assert_array_equal(rows["loss"], last["loss"])
         np.testing.assert_array_equal(rows["threshold"], last["loss_without"])
         assert (rows["memorised"] == (last["loss"] < last["loss_without"])).all()
+        share = shares.query("seed == @seed and measure == 'counterfactual'").iloc[0]
+        is_low = rows["p_value"] <= OPTIONS["false_alarms"]
+        of_trained = rows["trained"].astype(bool)
+        assert share["detected"] == is_low[of_trained].mean() > 0.9
+        assert share["detected_unseen"] == is_low[~of_trained].mean() <= OPTIONS["false_alarms"]
         lowest = losses.groupby("id")["loss_without"].min()[rows.index]
         rows = rows_of(found, "m-twin", "contextual", seed).set_index("id")
         np.testing.assert_array_equal(rows["threshold"], lowest)
@@ -175,10 +180,14 @@ def test_roads_together_answer_as_each_alone(tmp_path):
         "small": False,
         ITS_MODEL: False,
     }
-    stacked = all_answers(together["record_answers"], str(tmp_path / "records.csv"))
-    again = pd.read_csv(tmp_path / "records.csv")
-    assert again["id"].astype(str).tolist() == stacked["id"].tolist()
+
+
+def test_all_answers_are_one_table_and_one_file_for_other_programs(tmp_path):
+    table = answered(tmp_path, retrained=[retrained()], measured=[measured()])["record_answers"]
+    stacked = all_answers(table, csv=str(tmp_path / "records.csv"))
     written(tmp_path / "records.parquet", kinds.RECORDS, stacked)
+    of_csv = pd.read_csv(tmp_path / "records.csv", dtype={"seed": "Int64", "trained": "boolean"})
+    pd.testing.assert_frame_equal(of_csv, table, check_dtype=False)
 
 
 def test_no_threshold_leaves_recollection_out(tmp_path):
@@ -256,6 +265,7 @@ def share_found(learned: float, n_worlds: int, of_group: float) -> pd.DataFrame:
     return pd.DataFrame({"above": table["lower"] > 0, "below": table["upper"] < 0})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("of_group", "n_worlds"), [(0, 100), (1, 300)])
 def test_where_nothing_was_memorised_an_interval_has_0_in_it(of_group, n_worlds):
     """In 95 % of worlds in which trained and unseen records are alike, for every measure.

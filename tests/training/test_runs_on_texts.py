@@ -136,6 +136,7 @@ def trained(request, tmp_path_factory) -> dict:
     }
 
 
+@pytest.mark.slow
 def test_the_table_of_a_dataset_counts_the_bytes_after_the_prompt(trained):
     predict_end = trained["run"].recipe.predict_end
     bytes_of = {}
@@ -167,6 +168,7 @@ def test_both_engines_leave_the_same_trace(trained):
     assert ours.loss[0].mean() - ours.loss[-1].mean() > 0.05
 
 
+@pytest.mark.slow
 def test_the_losses_of_tokens_are_those_after_the_prompt(trained):
     """Their sums are those of the trace."""
     trace, losses = losses_of(trained["state"].trace)
@@ -175,6 +177,7 @@ def test_the_losses_of_tokens_are_those_after_the_prompt(trained):
     assert (losses.nll > 0).all()
 
 
+@pytest.mark.slow
 def test_the_exported_model_has_the_losses_of_the_trace(trained):
     """Worked out with transformers, text after text, as a stranger to this library would."""
     state, folder = trained["state"], trained["folder"] / "exported"
