@@ -20,9 +20,17 @@ from palimpsest.corpora import read_corpus, string_of, text_of
 from palimpsest.corpora.corpus import TEST, TRAIN
 from palimpsest.corpora.files import read_records_corpus
 from palimpsest.corpora.kinds import CORPUS
-from palimpsest.corpora.records import SPLITS, Records, corpus_table, read_records, records_of_table
+from palimpsest.corpora.records import (
+    SPLITS,
+    Records,
+    corpus_table,
+    in_windows,
+    read_records,
+    records_of_table,
+)
 from palimpsest.corpora.records_corpus import RecordsCorpus
 from palimpsest.corpora.text_grammar_corpus import TextGrammarCorpus
+from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.models.alphabets import byte_level_tokenizer
 
@@ -306,3 +314,37 @@ def test_texts_have_no_groups_by_derivation(ambiguous):
     assert message(lambda: ambiguous.groups([("a",)], "derivation")).endswith(
         "texts have no groups by derivation; their groups are by string"
     )
+
+
+@given(text=st.text(min_size=1).filter(str.strip), n_words=st.integers(1, 5))
+def test_windows_lose_no_letter(text, n_words):
+    """And each has at most so many words, and some."""
+    records = Records(np.array(["a"], object), np.array([text], object), None, np.array(["g"]))
+    cut = in_windows(records, n_words)
+    assert "".join(cut.texts) == text
+    assert all(1 <= len(window.split()) <= n_words for window in cut.texts)
+    assert set(cut.groups) == {"g"}
+
+
+def test_windows_are_named_after_their_record():
+    trained = np.array([True, False])
+    records = Records(
+        np.array(["a", "b"], object),
+        np.array(["one two three", "four"], object),
+        trained,
+        np.array(["a", "b"], object),
+        copies=np.array([3, 1]),
+    )
+    cut = in_windows(records, 2)
+    assert list(cut.ids) == ["a:1", "a:2", "b"]
+    assert list(cut.texts) == ["one two", " three", "four"]
+    assert list(cut.trained) == [True, True, False]
+    assert list(cut.copies) == [3, 3, 1]
+
+
+def test_a_window_does_not_part_a_text_from_its_prompt():
+    records = Records(
+        np.array(["a"]), np.array(["x y"]), None, np.array(["a"]), prompts=np.array(["why"])
+    )
+    with pytest.raises(UserError, match="leave out the window or the prompts"):
+        in_windows(records, 1)

@@ -100,7 +100,7 @@ def test_a_text_that_is_too_long_is_named_with_its_remedy(tmp_path):
     folder = write(tmp_path / "model", max_position_embeddings=20)
     said = message(lambda: records.measure(read(tmp_path), folder))
     assert "has " in said
-    assert "the model takes at most 20; cut it into shorter records" in said
+    assert "the model takes at most 20; cut the records into windows: the key window" in said
 
 
 @pytest.mark.parametrize("tokenizer", [byte_level, sentence_piece, word_piece])

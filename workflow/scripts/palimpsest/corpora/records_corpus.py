@@ -185,7 +185,10 @@ class RecordsCorpus:
 
     def when_too_long(self, most: int) -> str:
         longest = int(self._tokens.argmax())
-        return f"cut the record {self.records.ids[longest]!r} of {self.name} into shorter records"
+        return (
+            f"cut the record {self.records.ids[longest]!r} of {self.name}, or all, into windows: "
+            "the key window of the corpus"
+        )
 
 
 def _joined(groups: Sequence[str], texts: Sequence[str]) -> list[str]:
