@@ -227,7 +227,7 @@ def in_windows(records: Records, n_words: int) -> Records:
     The windows of a record are in its group, and named after it: the second of `a` is `a:2`. Words
     are what white space separates, and no letter is lost.
 
-    Raises `UserError` if a record has a prompt.
+    Raises `UserError` if a record has a prompt, or the name of a window.
     """
     if records.prompts is not None and any(records.prompts):
         raise UserError(
@@ -241,6 +241,12 @@ def in_windows(records: Records, n_words: int) -> Records:
         for id, windows in zip(records.ids, pieces, strict=True)
         for number in range(1, len(windows) + 1)
     ]
+    if (again := pd.Series(names).duplicated()).any():
+        name = names[int(again.to_numpy().argmax())]
+        raise UserError(
+            f"{records.source}: {name!r} is the name of a window and of another record; rename the "
+            "record"
+        )
 
     def of_windows(values: np.ndarray | None) -> np.ndarray | None:
         return None if values is None else values[place]
