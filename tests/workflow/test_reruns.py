@@ -195,6 +195,7 @@ RECORDING = {
     "losses": ["retrained_losses"],
     "answers": ["answer_records", "all_answers"],
     "its figures": ["figure/record_shares*"],
+    "claims": ["claims"],
     "report": ["report"],
 }
 
@@ -518,14 +519,16 @@ CASES = {
         ],
     ),
     "`datasets/test_size`": Case(
-        "datasets={test_size: 41}", [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET]
+        "datasets={test_size: 41}",
+        [*DATASETS, "dataset_records/*", *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
     "`datasets/split`": Case(
         "datasets={split: independent}",
         [*OF_GRID, "train/*/n12", "train/*/n16", "train/*/n24", *AFTER_TRAINING, *SUPPORT],
     ),
     "`datasets/predict_end`": Case(
-        "datasets={predict_end: true}", [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET]
+        "datasets={predict_end: true}",
+        [*DATASETS, "dataset_records/*", *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
     "`datasets/language_sample`": Case(
         "datasets={language_sample: 301}", [*LANGUAGES, "dataset_targets/*", *RETRAIN_RICHEST]
