@@ -356,6 +356,8 @@ def of_a_new(folder: str) -> list[str]:
 
 
 NOTHING: list[str] = []
+EVERY_TABLE = [*LANGUAGES, *DATASETS, *TRAINING, *PANELS, *AFTER_TRAINING, *FORGET, *TEXTS]
+EVERY_TABLE = [*EVERY_TABLE, "corpus_of_records/*", "dataset_records/*", *ANSWERED]
 NEW_KIND = """
 NEW = Kind("new", "One row per thing.", "results/new/{language}.parquet", SHARED("language"))
 KINDS = (*KINDS, NEW)
@@ -866,15 +868,15 @@ CASES = {
     # Code
     "a file of the library's `languages`": Case(
         changed(f"{LIBRARY}/languages/inside.py"),
-        [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
+        [*LANGUAGES, *DATASETS, "dataset_records/*", *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
     "a file of the library's `datasets`": Case(
         changed(f"{LIBRARY}/datasets/build.py"),
-        [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
+        [*DATASETS, "dataset_records/*", *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
     "a file of the library's `corpora`": Case(
         changed(f"{LIBRARY}/corpora/grammar_corpus.py"),
-        [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
+        [*LANGUAGES, *DATASETS, "dataset_records/*", *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
     "a file of one intervention: `memorisation/target_data.py` of the library": Case(
         changed(f"{LIBRARY}/memorisation/target_data.py"), ["dataset_targets/*", *RETRAIN_RICHEST]
@@ -882,7 +884,8 @@ CASES = {
     "a file of the library's `training`": Case(changed(f"{LIBRARY}/training/runs.py"), NOTHING),
     "a file of the library's `models`": Case(changed(f"{LIBRARY}/models/build.py"), NOTHING),
     "a file of the library's `memorisation`": Case(
-        changed(f"{LIBRARY}/memorisation/measures.py"), [*AFTER_TRAINING, *COMPARED]
+        changed(f"{LIBRARY}/memorisation/measures.py"),
+        [*AFTER_TRAINING, *COMPARED, *ANSWERED],
     ),
     "a figure's style: a file of the library's `figures`": Case(
         changed(f"{LIBRARY}/figures/style.py"), ["figure/*", "report"]
@@ -893,7 +896,7 @@ CASES = {
     ),
     "a file that the library's parts share: `tables/files.py`": Case(
         changed(f"{LIBRARY}/tables/files.py"),
-        [*LANGUAGES, *DATASETS, *TRAINING, *PANELS, *AFTER_TRAINING, *FORGET, *TEXTS],
+        EVERY_TABLE,
     ),
     "a file of the library's `planning`": Case(
         edited(f"{LIBRARY}/planning/assumptions.py", "SAFETY = 2.0", "SAFETY = 3.0"), NOTHING
@@ -908,7 +911,7 @@ CASES = {
     "a new kind of table": Case(commented(f"{LIBRARY}/memorisation/kinds.py", NEW_KIND), NOTHING),
     "`scripts/make.py`, which makes all tables": Case(
         commented("workflow/scripts/make.py"),
-        [*LANGUAGES, *DATASETS, *TRAINING, *PANELS, *AFTER_TRAINING, *FORGET, *TEXTS],
+        EVERY_TABLE,
     ),
     "`scripts/finetune.py`": Case(commented("workflow/scripts/finetune.py"), NOTHING),
     "a comment in a rule": Case(commented("workflow/rules/memorisation.smk"), NOTHING),
