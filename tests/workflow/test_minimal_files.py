@@ -32,7 +32,7 @@ def test_a_minimal_file_runs_from_nothing_to_its_report(project, name):
     (section,) = (section for section in SECTIONS if section.name == name)
     shown = {path.name for path in (results / "figures").glob("*.svg")}
     assert all(name in report for name in shown)
-    figures = {path.stem.rsplit("-", 1)[0] for path in (results / "figures").glob("*.png")}
+    figures = {path.stem.partition("-")[0] for path in (results / "figures").glob("*.png")}
     of_section = {figure.name for figure in section.figures}
     assert figures
     assert figures <= of_section | {figure.name for figure in LANGUAGE_FIGURES}

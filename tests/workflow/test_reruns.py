@@ -195,6 +195,7 @@ RECORDING = {
     "losses": ["retrained_losses"],
     "answers": ["answer_records", "all_answers"],
     "its figures": ["figure/record_shares*"],
+    "claims": ["claims"],
     "report": ["report"],
 }
 
@@ -355,6 +356,8 @@ def of_a_new(folder: str) -> list[str]:
 
 
 NOTHING: list[str] = []
+EVERY_TABLE = [*LANGUAGES, *DATASETS, *TRAINING, *PANELS, *AFTER_TRAINING, *FORGET, *TEXTS]
+EVERY_TABLE = [*EVERY_TABLE, "corpus_of_records/*", "dataset_records/*", *ANSWERED]
 NEW_KIND = """
 NEW = Kind("new", "One row per thing.", "results/new/{language}.parquet", SHARED("language"))
 KINDS = (*KINDS, NEW)
@@ -518,14 +521,16 @@ CASES = {
         ],
     ),
     "`datasets/test_size`": Case(
-        "datasets={test_size: 41}", [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET]
+        "datasets={test_size: 41}",
+        [*DATASETS, "dataset_records/*", *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
     "`datasets/split`": Case(
         "datasets={split: independent}",
         [*OF_GRID, "train/*/n12", "train/*/n16", "train/*/n24", *AFTER_TRAINING, *SUPPORT],
     ),
     "`datasets/predict_end`": Case(
-        "datasets={predict_end: true}", [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET]
+        "datasets={predict_end: true}",
+        [*DATASETS, "dataset_records/*", *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
     "`datasets/language_sample`": Case(
         "datasets={language_sample: 301}", [*LANGUAGES, "dataset_targets/*", *RETRAIN_RICHEST]
@@ -863,15 +868,15 @@ CASES = {
     # Code
     "a file of the library's `languages`": Case(
         changed(f"{LIBRARY}/languages/inside.py"),
-        [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
+        [*LANGUAGES, *DATASETS, "dataset_records/*", *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
     "a file of the library's `datasets`": Case(
         changed(f"{LIBRARY}/datasets/build.py"),
-        [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
+        [*DATASETS, "dataset_records/*", *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
     "a file of the library's `corpora`": Case(
         changed(f"{LIBRARY}/corpora/grammar_corpus.py"),
-        [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
+        [*LANGUAGES, *DATASETS, "dataset_records/*", *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
     "a file of one intervention: `memorisation/target_data.py` of the library": Case(
         changed(f"{LIBRARY}/memorisation/target_data.py"), ["dataset_targets/*", *RETRAIN_RICHEST]
@@ -879,7 +884,8 @@ CASES = {
     "a file of the library's `training`": Case(changed(f"{LIBRARY}/training/runs.py"), NOTHING),
     "a file of the library's `models`": Case(changed(f"{LIBRARY}/models/build.py"), NOTHING),
     "a file of the library's `memorisation`": Case(
-        changed(f"{LIBRARY}/memorisation/measures.py"), [*AFTER_TRAINING, *COMPARED]
+        changed(f"{LIBRARY}/memorisation/measures.py"),
+        [*AFTER_TRAINING, *COMPARED, *ANSWERED],
     ),
     "a figure's style: a file of the library's `figures`": Case(
         changed(f"{LIBRARY}/figures/style.py"), ["figure/*", "report"]
@@ -890,7 +896,7 @@ CASES = {
     ),
     "a file that the library's parts share: `tables/files.py`": Case(
         changed(f"{LIBRARY}/tables/files.py"),
-        [*LANGUAGES, *DATASETS, *TRAINING, *PANELS, *AFTER_TRAINING, *FORGET, *TEXTS],
+        EVERY_TABLE,
     ),
     "a file of the library's `planning`": Case(
         edited(f"{LIBRARY}/planning/assumptions.py", "SAFETY = 2.0", "SAFETY = 3.0"), NOTHING
@@ -905,7 +911,7 @@ CASES = {
     "a new kind of table": Case(commented(f"{LIBRARY}/memorisation/kinds.py", NEW_KIND), NOTHING),
     "`scripts/make.py`, which makes all tables": Case(
         commented("workflow/scripts/make.py"),
-        [*LANGUAGES, *DATASETS, *TRAINING, *PANELS, *AFTER_TRAINING, *FORGET, *TEXTS],
+        EVERY_TABLE,
     ),
     "`scripts/finetune.py`": Case(commented("workflow/scripts/finetune.py"), NOTHING),
     "a comment in a rule": Case(commented("workflow/rules/memorisation.smk"), NOTHING),

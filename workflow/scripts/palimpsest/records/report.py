@@ -8,6 +8,7 @@ import pandas as pd
 from palimpsest.estimates import with_interval
 from palimpsest.number_format import percent
 from palimpsest.records import kinds
+from palimpsest.records.tables import ITS_MODEL
 from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import given, groups, shown, template
 from palimpsest.statistics import Interval
@@ -35,7 +36,8 @@ def answers(shares: pd.DataFrame) -> list[dict]:
     rows = sorted(share_rows(shares), key=lambda row: by_evidence[row["measure"]])
     best = {}
     for row in rows:
-        best.setdefault((row["language"], row["model"]), row)
+        model = "the model" if row["model"] == ITS_MODEL else row["model"]
+        best.setdefault((row["language"], row["model"]), {**row, "model": model})
     return list(best.values())
 
 
