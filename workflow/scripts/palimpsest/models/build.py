@@ -119,11 +119,21 @@ class TextTokens:
 
         Raises `UserError` if the tokenizer does not say where a token ends.
         """
+        found = self.ends(
+            texts, "so it cannot tell prompts apart; leave the prompts out, or choose another model"
+        )
+        return [
+            sum(end <= n for end in places) for places, n in zip(found, letters, strict=True)
+        ]
+
+    def ends(self, texts: Sequence[str], but: str) -> list[list[int]]:
+        """For each token of each text, the number of letters of the text up to the token's end.
+
+        Raises `UserError` if the tokenizer does not say where a token ends; `but` is what does not
+        work then, and the remedy.
+        """
         if not self.tokenizer.is_fast:
-            raise UserError(
-                f"{self.model}: its tokenizer does not say where a token ends, so it cannot "
-                "tell prompts apart; leave the prompts out, or choose another model"
-            )
+            raise UserError(f"{self.model}: its tokenizer does not say where a token ends, {but}")
         offsets = self.tokenizer(
             list(texts),
             add_special_tokens=False,
@@ -131,9 +141,7 @@ class TextTokens:
             verbose=False,
             return_offsets_mapping=True,
         )["offset_mapping"]
-        return [
-            sum(end <= n for _, end in places) for places, n in zip(offsets, letters, strict=True)
-        ]
+        return [[end for _, end in places] for places in offsets]
 
 
 Tokens = SymbolTokens | TextTokens
