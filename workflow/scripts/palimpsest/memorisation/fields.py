@@ -50,6 +50,7 @@ def fields_table(
             )
             for losses, dataset, optimum in read_runs(paths, strings, learning, token_losses.read)
             for group, members in members_of_groups(dataset).items()
+            if len(members)
         ],
         ignore_index=True,
     )
@@ -144,7 +145,8 @@ def tokens_of_fields(
 
 def _owner(owner: np.ndarray, begin: float, end: float) -> int:
     """The field of a token between two ends. A token may have no letter of its own: a letter of
-    several bytes is that of all its tokens, and the end of a string has none (NaN)."""
+    several bytes is that of all its tokens, and the end of a string has none (NaN).
+    """
     if np.isnan(end):
         return REST
     letters = owner[int(min(begin, end - 1)) : int(end)]

@@ -122,9 +122,7 @@ class TextTokens:
         found = self.ends(
             texts, "so it cannot tell prompts apart; leave the prompts out, or choose another model"
         )
-        return [
-            sum(end <= n for end in places) for places, n in zip(found, letters, strict=True)
-        ]
+        return [sum(end <= n for end in places) for places, n in zip(found, letters, strict=True)]
 
     def ends(self, texts: Sequence[str], but: str) -> list[list[int]]:
         """For each token of each text, the number of letters of the text up to the token's end.

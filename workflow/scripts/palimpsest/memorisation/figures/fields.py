@@ -18,7 +18,8 @@ FIGURE = Figure(
         "who knows the language and has not seen the string. A field is determined where the text "
         "before leaves one value for it, and open elsewhere. See in which determined fields both "
         "curves fall to 0: there, the value is inferred. And see in which open fields only the "
-        "solid curve falls below the grey line: there, the value is memorised."
+        "solid curve falls below the grey line: there, the value is memorised. The highest losses, "
+        "of the first tenth of the training, are above the panels."
     ),
     tables=(KIND,),
 )
@@ -27,6 +28,8 @@ COLOUR = style.MEASURES["bayes"].colour  # the loss is compared with the thresho
 REST = "outside of fields"
 COLUMNS = 4
 ROW = 1.75  # inches, of a row of panels
+UNTRAINED = 0.1  # share of the training whose losses may be above the panels: they are far higher
+MARGIN = 0.06  # of a panel, below a loss of 0 and above the highest one
 
 
 @style.styled
@@ -76,6 +79,8 @@ def draw_field(axes: plt.Axes, rows: pd.DataFrame) -> None:
         curve = elements.spread(of_group, "epoch", "loss")
         elements.draw_spread(axes, curve, COLOUR, linestyle=style.LINES[line])
     elements.mark_optima(axes, rows)
-    elements.whole_ticks(axes.xaxis, 5)
-    axes.set_ylim(bottom=0)
+    trained = rows[rows["epoch"] > UNTRAINED * rows["epoch"].max()]
+    highest = trained[["loss", "optimal"]].max().max() or 1.0
+    axes.set_ylim(-MARGIN * highest, (1 + MARGIN) * highest)
+    elements.whole_ticks(axes.xaxis, 4)
     axes.margins(x=0.02)
