@@ -14,12 +14,11 @@ FIGURE = Figure(
     title="Fields, inferred or memorised",
     caption=(
         "The mean loss of each field over the epochs, for training strings (solid) and for strings "
-        "never trained on (dashed), with the Bayes-optimal loss (grey), which is that of somebody "
-        "who knows the language and has not seen the string. A field is determined where the text "
-        "before leaves one value for it, and open elsewhere. See in which determined fields both "
-        "curves fall to 0: there, the value is inferred. And see in which open fields only the "
-        "solid curve falls below the grey line: there, the value is memorised. The highest losses, "
-        "of the first tenth of the training, are above the panels."
+        "never trained on (dashed), beside the Bayes-optimal loss (grey), that of somebody "
+        "who knows the language and has not seen the string: 0 where the text before determines "
+        "the field. See in which fields both curves fall to the grey line, because the value is "
+        "inferred, and in which ones only the solid curve falls below, because the value is "
+        "memorised."
     ),
     tables=(KIND,),
 )
@@ -29,6 +28,7 @@ REST = "outside of fields"
 COLUMNS = 4
 ROW = 1.75  # inches, of a row of panels
 UNTRAINED = 0.1  # share of the training whose losses may be above the panels: they are far higher
+CUT_OFF = "Losses in the first tenth of the training may lie above a panel."
 MARGIN = 0.06  # of a panel, below a loss of 0 and above the highest one
 
 
@@ -45,14 +45,13 @@ def fields(study: pd.DataFrame) -> plt.Figure:
         axes.set_title(name, weight="bold")
     panels.supxlabel("epoch")
     panels.supylabel("loss (nats per string)")
-    optimum = {"color": style.INK, **style.EPOCH_LINE}
     handles = [
         elements.line_handle("training strings", COLOUR, linestyle=style.LINES["train"]),
         elements.line_handle("strings never trained on", COLOUR, linestyle=style.LINES["test"]),
         elements.line_handle("Bayes-optimal loss", style.BAYES_LINE["color"], linewidth=1.6),
-        elements.line_handle("epoch of optimal learning", optimum.pop("color"), **optimum),
+        elements.line_handle("epoch of optimal learning", **style.EPOCH_LINE),
     ]
-    elements.legend(figure, handles, elements.spread_note(study))
+    elements.legend(figure, handles, f"{elements.spread_note(study)} {CUT_OFF}")
     return figure
 
 

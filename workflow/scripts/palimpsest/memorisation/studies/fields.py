@@ -80,11 +80,12 @@ class Fields(Study):
     )
     text = (
         "The grammar of a language of text may name fields, such as an e-mail or a telephone "
-        "number. Of some fields, the text before leaves one value only: they can be inferred, and "
-        "somebody who knows the language has no loss in them. The others are open, and nobody can "
-        "go below their Bayes-optimal loss without having seen the string. Strings never trained "
-        "on tell the two apart: the loss of an inferred field falls for them, too, and that of a "
-        "memorised field falls for training strings only."
+        "number. A field is determined where the text before leaves one value for it: somebody "
+        "who knows the language infers the value, and has no loss. Elsewhere the field is open, "
+        "and nobody can go below its Bayes-optimal loss without having seen the string. Strings "
+        "never trained on tell the two apart: for them, too, the loss of an inferred field falls, "
+        "and that of a memorised field does not. An open field at the beginning of a text can only "
+        "be memorised in part, because nothing before it says which training string follows."
     )
     keys: ClassVar = {
         "size": SIZE_KEY,
