@@ -345,3 +345,12 @@ def test_a_language_without_fields_is_refused(tmp_path):
     over["datasets"] = {"high_entropy_counterpart": None}
     without = message(lambda: experiment(DEFAULT, command_line=over))
     assert "'plain' has no fields; write a line %field into its grammar" in without
+
+
+@pytest.mark.usefixtures("_in_the_repository")
+def test_the_shipped_configuration_asks_for_the_study():
+    """Its one further study needs no further run."""
+    whole = experiment(DEFAULT, "config/people.yaml")
+    assert "results/studies/fields/people.parquet" in whole.outputs["memorisation"]
+    (runs,) = whole.requests
+    assert KEPT_TOKENS in runs.keeps
