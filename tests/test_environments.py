@@ -26,7 +26,7 @@ ENVIRONMENTS = sorted(path.name for path in (ROOT / "envs").glob("*.yaml"))
 # What Python code is run by name: the parts of the sections that a rule loads.
 LOADED = {
     "figure": [figure.draw for figure in FIGURES.values()],
-    "claims": [section.location("claims") for section in SECTIONS],
+    "claims": [place for section in SECTIONS if (place := section.location("claims"))],
     "write_report": [
         section.location("report") or section.location("claims") for section in SECTIONS
     ],

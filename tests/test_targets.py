@@ -21,6 +21,7 @@ BROKEN = {
     "profiles": {"profiles": {"panel": 33}},
     "density": {"density": {"shown": {"bandwidth": 0.3}}},
     "information": {"information": {"languages": ["L1"]}},
+    "records": {"records": {"corpora": ["mine"]}},
 }
 EVERYTHING = [None, ["all"], ["finetune"], ["report"], ["claims"], ["figures"], ["plan"]]
 # A file of each section, and of none
@@ -30,6 +31,7 @@ FILES = {
     "profiles": "results/profiles/default/llama-3.2-1b-twin/L1/n256/profile.parquet",
     "density": "./results/density/leakage/opt-1.3b-twin/L3/n72/leakage.parquet",
     "information": "results/information/shortcuts/opt-1.3b-twin/L3-short/n240/information.parquet",
+    "records": "results/records/mine/answers.parquet",
 }
 DATASET = "results/datasets/L2/n64-seed0/base/strings.parquet"
 RUN = "results/runs/base/default/opt-1.3b-twin/L2/n64-seed0/trace.parquet"

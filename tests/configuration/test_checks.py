@@ -718,3 +718,11 @@ def test_one_method_of_ones_own_needs_no_other_file(mine):
         ("unlearning_agreement", "L4"),
     }
     assert [len(made) for made in jobs_of(whole.settings).phases().values()][1] == 2
+
+
+@pytest.mark.parametrize("value", [-1, "0.2 nats"])
+def test_a_number_or_null_is_said_to_be_one(value):
+    over = {"records": {"loss_threshold": value}}
+    said = message(lambda: experiment(DEFAULT, command_line=over))
+    assert said.startswith("--config: records/loss_threshold: ")
+    assert "a number from 0, or null" in said

@@ -72,7 +72,8 @@ def test_a_folder_of_ones_own_is_named_where_the_defaults_need_another(files, tm
     start = f"{path}: languages_folder: does not go with {DEFAULT}: "
     assert re.fullmatch(
         rf"{re.escape(start)}(\w+)(/[\w/]+)\[\d\]: unknown language '([\w-]+)'; known: dyck. Add a "
-        rf"grammar as {re.escape(str(tmp_path))}/\3.pcfg, or a text as .txt; or set \1\2, or "
+        rf"grammar as {re.escape(str(tmp_path))}/\3.pcfg, a text as .txt, or records of your "
+        r"own in the block corpora; or set \1\2, or "
         r"\1: null as well",
         said,
     )

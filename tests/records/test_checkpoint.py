@@ -23,17 +23,25 @@ def read(tmp_path, texts=TEXTS, **columns) -> records.Records:
     return records.read_records(path)
 
 
-def by_hand(folder: str, text: str) -> tuple[float, int]:
-    """The nll of a text in nats, and its number of tokens: token after token."""
+def by_hand(folder: str, text: str, prompt: int = 0) -> tuple[float, int]:
+    """The nll in nats of the tokens that end after so many letters of a text, and their number.
+
+    Token after token.
+    """
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder)
     start = tokenizer.bos_token_id
     start = tokenizer.eos_token_id if start is None else start
-    ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    cut = tokenizer(
+        text, add_special_tokens=False, split_special_tokens=True, return_offsets_mapping=True
+    )
+    ids = cut["input_ids"]
     with torch.no_grad():
         logits = model(torch.tensor([[start, *ids]])).logits[0]
     log_p = logits.double().log_softmax(-1)
-    return -sum(log_p[place, token].item() for place, token in enumerate(ids)), len(ids)
+    ends = [end for _, end in cut["offset_mapping"]]
+    losses = [-log_p[place, ids[place]].item() for place, end in enumerate(ends) if end > prompt]
+    return sum(losses), len(losses)
 
 
 @pytest.mark.parametrize("tokenizer", [byte_level, sentence_piece, word_piece])
@@ -92,16 +100,30 @@ def test_a_text_that_is_too_long_is_named_with_its_remedy(tmp_path):
     folder = write(tmp_path / "model", max_position_embeddings=20)
     said = message(lambda: records.measure(read(tmp_path), folder))
     assert "has " in said
-    assert "the model takes at most 20; cut it into shorter records" in said
+    assert "the model takes at most 20; cut the records into windows: the key window" in said
 
 
-def test_a_prompt_is_not_left_out_in_silence(tmp_path):
-    given = read(tmp_path, ["one", "two"], prompt=["", "Say two: "])
-    said = message(lambda: records.measure(given, tmp_path / "no model is needed"))
-    assert said == (
-        f"{tmp_path / 'records.jsonl'}: has prompts, and a loss after a prompt is not measured "
-        "here; put each prompt in front of its text, or rename the column"
-    )
+@pytest.mark.parametrize("tokenizer", [byte_level, sentence_piece, word_piece])
+@pytest.mark.parametrize("start", [True, False])
+def test_the_loss_after_a_prompt_is_that_by_hand(tmp_path, tokenizer, start):
+    """Of the tokens that end after the prompt, which the model has read; a new line parts them.
+
+    A record without a prompt has the loss that it has in company without any prompt.
+    """
+    folder = write(tmp_path / "model", tokenizer, start=start)
+    prompts = ["Ann Ek", "", "Grüße an Zoë: ", "東京", "x " * 30]
+    parts = ["Ann Ek\n", "", "Grüße an Zoë: ", "東京\n", "x " * 30]
+    given = read(tmp_path, prompt=prompts)
+    nats = records.measure(given, folder, unit="nats per token", batch_size=2)
+    bits = records.measure(given, folder)
+    for place, (text, before) in enumerate(zip(TEXTS, parts, strict=True)):
+        nll, n_tokens = by_hand(folder, before + text, len(before))
+        assert nats.loss[0, place] == pytest.approx(nll / n_tokens, abs=1e-4 / n_tokens)
+        n_bytes = len(text.encode())
+        assert bits.loss[0, place] * n_bytes * math.log(2) == pytest.approx(nll, abs=1e-4)
+    alone = records.measure(read(tmp_path), folder)
+    assert bits.loss[0, 1] == pytest.approx(alone.loss[0, 1], abs=1e-6)
+    assert (bits.loss[0] != alone.loss[0]).tolist() == [True, False, True, True, True]
 
 
 def test_what_is_no_model_is_named_with_its_remedy(tmp_path):

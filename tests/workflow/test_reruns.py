@@ -36,6 +36,7 @@ LEAKED_RUN = "leakage/opt-1.3b-twin/L6/n16-seed0/leaked-0-0"
 LEAKED_WEIGHTS = "results/runs/leaked-0-0/leakage/opt-1.3b-twin/L6/n16-seed0/weights.safetensors"
 MARKED_WEIGHTS = "results/runs/marked-100/shortcuts/opt-1.3b-twin/L6/n20-seed0/weights.safetensors"
 MARKED_RUN = "shortcuts/opt-1.3b-twin/L6/n20-seed0/marked-100"
+RECORDS_TRACE = "results/runs/records/default/opt-1.3b-twin/example/n74-seed0/trace.parquet"
 UNLEARNED = f"{PROBLEM}/unlearned/finetune/runs-0-3/unlearned.parquet"
 
 
@@ -131,6 +132,14 @@ MEMORISING = {
         "compare_information",
         "figure/information_*",
     ],
+    "records": [
+        "corpus_of_records",
+        "dataset_records",
+        "retrained_losses",
+        "answer_records",
+        "all_answers",
+        "figure/record_shares*",
+    ],
     "report": ["report"],
 }
 PROFILING = {
@@ -177,6 +186,15 @@ INFORMING = {
     "comparison": ["compare_information"],
     "its figures": ["figure/information_*"],
     "claims": ["claims"],
+    "report": ["report"],
+}
+RECORDING = {
+    "records": ["corpus_of_records"],
+    "datasets": ["dataset_records"],
+    "models": ["train/*/example/*"],
+    "losses": ["retrained_losses"],
+    "answers": ["answer_records", "all_answers"],
+    "its figures": ["figure/record_shares*"],
     "report": ["report"],
 }
 
@@ -234,15 +252,22 @@ COMPARED = ["compare_information/*", *figures_of_information("shares", "associat
 NEURONS = ["measure_neurons/*", *figures_of_information("entropy", "pairs"), *COMPARED]
 ACTIVATIONS = ["read_activations/*", *NEURONS]
 TRAIN_INTERVENED = ["train/*/L6/n20-*"]
-TRAINING = ["train/*", *PROFILES, *DILUTION, *DENSITIES, *ACTIVATIONS]
+# Of records: what is made of all tables of losses, of those of records alone, and of models
+ANSWERED = ["answer_records/*", "all_answers", "figure/record_shares-*"]
+RETRAINED = ["retrained_losses/*", "answer_records/example", "all_answers"]
+RETRAINED = [*RETRAINED, "figure/record_shares-example"]
+TRAIN_RECORDS = ["train/*/example/*", *RETRAINED]
+DATASET_RECORDS = ["dataset_records/*", *TRAIN_RECORDS]
+ON_LANGUAGES = ["train/*/L?/*", *PROFILES, *DILUTION, *DENSITIES, *ACTIVATIONS]
+TRAINING = [*ON_LANGUAGES, *TRAIN_RECORDS]
 # Without the replicates of streams, whose seeds are `profiles/exact/seeds`
-TRAINING_OF_SEEDS = ["train/*[!s]", *PROFILES, *DILUTION, *DENSITIES, *ACTIVATIONS]
+TRAINING_OF_SEEDS = ["train/*/L?/*[!s]", *ON_LANGUAGES[1:], *TRAIN_RECORDS]
 STUDIES = [*studies_but(), *END]
 MEASURES = ["measure/*", "measure_targets/*", "measure_leave_one_out/*"]
 AFTER_TRAINING = [*MEASURES, *STUDIES, *DENSE_MEMORY]
 # The runs that keep no weights, but for those of density, and all that reads them
 WITHOUT_WEIGHTS = [
-    *("train/*/L[12]/*", "measure/*/L[12]/*", *MEASURES[1:]),
+    *("train/*/L[12]/*", "measure/*/L[12]/*", *MEASURES[1:], *TRAIN_RECORDS),
     *(*PROFILES, *DILUTION, *STUDIES),
 ]
 # All that reads the job of the twin with every variant, which every study on L2 does
@@ -616,7 +641,7 @@ CASES = {
     "a grammar is saved again as it was": Case(touched("config/languages/L2.pcfg"), NOTHING),
     "`languages_folder` names a copy": Case(
         copied("config/languages", "copy", "languages_folder"),
-        [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
+        [*LANGUAGES, *DATASETS, *ON_LANGUAGES, *AFTER_TRAINING, *FORGET],
     ),
     # The table of models
     "the learning rate of a twin": Case(
@@ -646,6 +671,7 @@ CASES = {
             *DILUTION,
             *DENSITIES,
             *ACTIVATIONS,
+            *RETRAINED,
         ],
     ),
     "the family of a model": Case(
@@ -1104,6 +1130,63 @@ CASES = {
         deleted(MARKED_WEIGHTS),
         ["train/*/L6/n20-marked", *ACTIVATIONS],
     ),
+    # Records
+    "the file of the records": Case(
+        commented(
+            "config/records/people.jsonl",
+            '{"id": "new", "text": "One more.", "group": "new", "split": "holdout", "copies": 1}',
+        ),
+        ["corpus_of_records/*", *DATASET_RECORDS, "report"],
+    ),
+    "a column of the records has another name": Case(
+        "corpora={example: {file: config/records/people.jsonl, group: id}}",
+        ["corpus_of_records/*", *DATASET_RECORDS, "report"],
+    ),
+    "`records/folds`": Case("records={folds: 3}", [*DATASET_RECORDS, "report"]),
+    "`records/holdout`": Case("records={holdout: 0.4}", [*DATASET_RECORDS, "report"]),
+    "a model is added to the records": Case(
+        "records={models: [opt-1.3b-twin, opt-2.7b-twin]}",
+        [
+            *("train/*/opt-2.7b-twin/example/*", "retrained_losses/*/opt-2.7b-twin/*"),
+            *(*RETRAINED[1:], "report"),
+        ],
+    ),
+    **{
+        f"`records/{key}`": Case(f"records={{{key}: {value}}}", [*ANSWERED, "report"])
+        for key, value in {
+            "start": "first_crossing",
+            "loss_threshold": 0.3,
+            "false_alarms": 0.1,
+        }.items()
+    },
+    "a table is added to `records/losses`": Case(
+        "records={losses: {second: config/records/losses.csv}}",
+        ["answer_records/second", "all_answers", "figure/record_shares-second", "report"],
+    ),
+    "the file of a table of losses": Case(
+        edited("config/records/losses.csv", "1.4111", "1.4112"),
+        [
+            *("answer_records/example-losses", "all_answers"),
+            *("figure/record_shares-example-losses", "report"),
+        ],
+    ),
+    "`records: null`": Case("records=null", END),
+    "`records/folds.py` of the library": Case(
+        changed(f"{LIBRARY}/records/folds.py"), [*DATASET_RECORDS, "report"]
+    ),
+    "`records/verdicts.py` of the library": Case(
+        changed(f"{LIBRARY}/records/verdicts.py"), [*ANSWERED, "report"]
+    ),
+    "`records/checkpoint.py` of the library": Case(
+        changed(f"{LIBRARY}/records/checkpoint.py"), NOTHING
+    ),
+    "the trace of a run on records is deleted": Case(
+        deleted(RECORDS_TRACE), [*TRAIN_RECORDS, "report"]
+    ),
+    "a table of answers is deleted": Case(
+        deleted("results/records/example/answers.parquet"),
+        [*RETRAINED[1:], "report"],
+    ),
 }
 
 
@@ -1180,7 +1263,7 @@ def test_exactly_these_jobs_run_again(plans, what):
 def test_the_page_says_what_runs_again(plans, what):
     """A dash stands for no job of a stage, `all` for all of them, other words for some."""
     row = rows()[what]
-    pages = (MEMORISING, FORGETTING, PROFILING, DENSE, INFORMING)
+    pages = (MEMORISING, FORGETTING, PROFILING, DENSE, INFORMING, RECORDING)
     (stages,) = (stages for stages in pages if list(stages) == list(row))
     assert plans[what] <= set().union(*(of_stage(kinds, plans[what]) for kinds in stages.values()))
     for stage, words in row.items():

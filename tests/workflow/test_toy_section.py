@@ -64,7 +64,7 @@ def project(tmp_path_factory):
     config.write_text(f"{text.replace('extensions: []', EXTENSION)}\n{BLOCK}")
     (project.folder / "alone.yaml").write_text(
         "seeds: [0, 1]\nmemorisation: null\nunlearning: null\nprofiles: null\ndensity: null\n"
-        "information: null\n"
+        "information: null\nrecords: null\n"
         "repetition: {languages: [L2]}\n"
         "recipes: {default: {epochs: 1}}\ndatasets: {test_size: 20, language_sample: 100}\n"
     )

@@ -100,6 +100,7 @@ rule all_answers:
         answers=answers_of_all_records,
     output:
         table=recorded.RECORDS.path,
+        csv=recorded.AS_CSV,
     log:
         "logs/all_answers.log",
     benchmark:

@@ -13,13 +13,10 @@ from palimpsest.jobs import command
 from palimpsest.jobs.supervision import supervise
 from palimpsest.training.attempts import Attempts
 
-# One process asks one model, which is not trained.
-ALONE = {"processes": 1, "zero_stage": 0, "offload_optimizer": "none", "micro_batch_size": 1}
-
 
 def parse_arguments() -> argparse.Namespace:
     """The command line: the text, the embedding and the language model."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command.parser_of_one_model(__doc__, "segments", at_once=64)
     parser.add_argument("--name", required=True, help="name of the text")
     parser.add_argument("--segments", required=True, help="table of segments")
     parser.add_argument("--embeddings", required=True, help="table of this kind to write")
@@ -27,13 +24,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--model", help="language model; without it, queries have no losses")
     parser.add_argument("--models", required=True, help="the table of models (TSV)")
     parser.add_argument("--precision", default="auto", help="precision of the language model")
-    parser.add_argument(
-        "--evaluation-batch-size", type=int, default=64, help="segments per forward pass"
-    )
-    parser.add_argument("--state", required=True, help="folder for locks and notes")
-    parser.add_argument("--gpus", type=int, default=0, help="GPUs to wait for; 0: use the CPU")
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads")
-    parser.set_defaults(**ALONE)
     return parser.parse_args()
 
 

@@ -12,32 +12,17 @@ from palimpsest.jobs import command
 from palimpsest.jobs.supervision import supervise
 from palimpsest.training.attempts import Attempts
 
-# One process asks one model, which is not trained.
-ALONE = {
-    "processes": 1,
-    "zero_stage": 0,
-    "offload_optimizer": "none",
-    "micro_batch_size": 1,
-    "precision": "fp32",
-}
-
 
 def parse_arguments() -> argparse.Namespace:
     """The command line: the records, the checkpoint and the reference."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command.parser_of_one_model(__doc__, "records", at_once=16)
     parser.add_argument("--language", required=True, help="name of the records")
     parser.add_argument("--name", required=True, help="name of the checkpoint")
     parser.add_argument("--corpus", required=True, help="table of the records")
     parser.add_argument("--table", required=True, help="table of losses to write")
     parser.add_argument("--model", required=True, help="folder or hub name of the checkpoint")
     parser.add_argument("--reference", help="folder or hub name of the reference model")
-    parser.add_argument(
-        "--evaluation-batch-size", type=int, default=16, help="records per forward pass"
-    )
-    parser.add_argument("--state", required=True, help="folder for locks and notes")
-    parser.add_argument("--gpus", type=int, default=0, help="GPUs to wait for; 0: use the CPU")
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads")
-    parser.set_defaults(**ALONE)
+    parser.set_defaults(precision="fp32")
     return parser.parse_args()
 
 

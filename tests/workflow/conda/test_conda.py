@@ -30,6 +30,7 @@ NOT_MADE = {"pretrained.yaml"}
 # All figures are drawn by one script, for which `test_environments.py` follows what each of them
 # imports; so here a figure of every section is drawn.
 FIGURES = ("derivation-L2", "tradeoff-L2", "unlearning_scores-L1", "profile-L2", "density_truth-L6")
+FIGURES = (*FIGURES, "record_shares-example")
 REPORT = "results/report.html"
 # A trained and an unlearned model for other programs, which `all` makes for all models or for none.
 # The first is of a run that keeps its weights.
@@ -57,8 +58,7 @@ def study(conda, tmp_path_factory, request) -> set[str]:
 
     The tour itself was run without environments.
     """
-    project = Project.fresh(tmp_path_factory.mktemp("study"))
-    shutil.copy(HERE / "study.yaml", project.folder)
+    project = with_study(tmp_path_factory.mktemp("study"))
     ran = set()
     # What asks what is there comes when all is there.
     for targets in (
@@ -76,6 +76,16 @@ def study(conda, tmp_path_factory, request) -> set[str]:
     copy = tmp_path_factory.mktemp("report") / "copy"
     shutil.copytree(request.getfixturevalue("finished").folder, copy)
     return ran | rules_run(draw_and_report(Project(copy), conda))
+
+
+def with_study(folder: Path) -> Project:
+    """A fresh project with the study's configuration, and the model that it asks about records."""
+    from helpers import tiny_language_models
+
+    project = Project.fresh(folder)
+    shutil.copy(HERE / "study.yaml", folder)
+    tiny_language_models.write(folder / "tiny-model")
+    return project
 
 
 def draw_and_report(project: Project, kept: Path):
@@ -144,8 +154,7 @@ def test_environments_hold_what_their_files_pin(study, conda):
 
 def test_jobs_see_nothing_of_the_host(conda, tmp_path):
     """None of its modules, by import, in children or among those loaded; nor its programs."""
-    project = Project.fresh(tmp_path)
-    shutil.copy(HERE / "study.yaml", tmp_path)
+    project = with_study(tmp_path)
     shutil.copy(HERE / "probe.py", tmp_path / "workflow/scripts")
     with (tmp_path / "Snakefile").open("a") as snakefile:
         snakefile.write((HERE / "probe.smk").read_text())
@@ -172,8 +181,7 @@ def test_jobs_see_nothing_of_the_host(conda, tmp_path):
 
 def test_a_package_that_is_missing_is_named(conda, tmp_path):
     """A job fails that needs a package which its environment lacks, though the host has it."""
-    project = Project.fresh(tmp_path)
-    shutil.copy(HERE / "study.yaml", tmp_path)
+    project = with_study(tmp_path)
     file = tmp_path / "envs/languages.yaml"
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(line for line in lines if "pandas" not in line))

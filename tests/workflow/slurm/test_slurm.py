@@ -29,6 +29,7 @@ SMALL = [
     "profiles=null",
     "density=null",
     "information=null",
+    "records=null",
 ]
 # Long enough to be met in the middle.
 ONE_TRAINING = [

@@ -201,5 +201,14 @@ class Section:
     @property
     def _files(self) -> tuple[str, ...]:
         """The beginnings of the paths of the section's tables and figures."""
-        folders = {"/".join(kind.path.split("/")[:2]) for kind in self.load("kinds")}
-        return (*(f"{folder}/" for folder in folders), *self._figures)
+        return (*{_beginning(kind.path) for kind in self.load("kinds")}, *self._figures)
+
+
+def _beginning(path: str) -> str:
+    """The folder of a section's tables, or the name of a table that is in `results` itself.
+
+    For example, `results/records/` for `results/records/{language}/answers.parquet`, and
+    `results/records.` for `results/records.parquet`.
+    """
+    folder, name, *inner = path.split("/")
+    return f"{folder}/{name}/" if inner else f"{folder}/{name.partition('.')[0]}."

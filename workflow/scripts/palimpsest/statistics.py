@@ -83,7 +83,7 @@ def student_p_value(values: ArrayLike, bound: float) -> float:
     return float(2 * stdtr(len(values) - 1, -abs(values.mean() - bound) / error))
 
 
-def wilson(share: float, n: int) -> tuple[float, float]:
+def wilson(share: float, n: float) -> tuple[float, float]:
     """Wilson's 95 % interval of the probability behind a share of n independent trials."""
     from scipy.special import ndtri
 

@@ -119,8 +119,10 @@ def allowed(rules: dict) -> str:
     if "oneOf" in rules:
         return " or ".join(allowed(rule) for rule in rules["oneOf"])
     kind = rules.get("type")
-    if kind == ["object", "null"]:
-        return "a block of keys, or null"
+    if isinstance(kind, list):
+        return ", or ".join(allowed({**rules, "type": one}) for one in kind)
+    if kind == "null":
+        return "null"
     if kind == "array":
         least = f" of at least {rules['minItems']}" if rules.get("minItems") else ""
         return f"a list{least}, each {allowed(rules['items'])}"

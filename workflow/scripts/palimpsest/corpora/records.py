@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -220,11 +221,59 @@ def check_trained(table: UserTable, trained: np.ndarray) -> None:
         raise UserError(f"{table.source}: no record was trained on; add some to ask about")
 
 
-def read_as_named(path: str | Path, names: Mapping[str, str]) -> Records:
-    """Read records whose columns, and perhaps form, the configuration names; see `read_records`."""
+def in_windows(records: Records, n_words: int) -> Records:
+    """Records cut into windows of at most so many words, each a record; for long documents.
+
+    The windows of a record are in its group, and named after it: the second of `a` is `a:2`. Words
+    are what white space separates, and no letter is lost.
+
+    Raises `UserError` if a record has a prompt.
+    """
+    if records.prompts is not None and any(records.prompts):
+        raise UserError(
+            f"{records.source}: has prompts, and a window would part a text from its prompt; leave "
+            "out the window or the prompts"
+        )
+    pieces = [_windows(text, n_words) for text in records.texts]
+    place = np.repeat(np.arange(len(pieces)), [len(windows) for windows in pieces])
+    names = [
+        f"{id}:{number}" if len(windows) > 1 else id
+        for id, windows in zip(records.ids, pieces, strict=True)
+        for number in range(1, len(windows) + 1)
+    ]
+
+    def of_windows(values: np.ndarray | None) -> np.ndarray | None:
+        return None if values is None else values[place]
+
+    return Records(
+        np.array(names, dtype=object),
+        np.array([window for windows in pieces for window in windows], dtype=object),
+        of_windows(records.trained),
+        records.groups[place],
+        records.source,
+        of_windows(records.splits),
+        of_windows(records.copies),
+    )
+
+
+def _windows(text: str, n_words: int) -> list[str]:
+    """A text in parts of so many words; white space before a word belongs to it."""
+    words = re.findall(r"\s*\S+", text)
+    tail = text[sum(map(len, words)) :]
+    parts = ["".join(words[start : start + n_words]) for start in range(0, len(words), n_words)]
+    parts[-1] += tail
+    return parts
+
+
+def read_as_named(path: str | Path, names: Mapping[str, str | int]) -> Records:
+    """Read records as the configuration names their columns, and perhaps a form and a window.
+
+    See `read_records` and `in_windows`.
+    """
     columns = dict(names)
-    form = columns.pop("form", None)
-    return read_records(path, columns, form)
+    form, window = columns.pop("form", None), columns.pop("window", None)
+    records = read_records(path, columns, form)
+    return records if window is None else in_windows(records, window)
 
 
 @makes(CORPUS)

@@ -41,7 +41,14 @@ class RecordsCorpus:
     def __init__(self, name: str, records: Records):
         self.name, self.records = name, records
         self.strings = [text_string(text) for text in records.whole_texts]
-        self._letters = dict(zip(records.whole_texts, records.prompt_letters, strict=True))
+        self._letters: dict[str, int] = {}
+        rows = zip(records.ids, records.whole_texts, records.prompt_letters, strict=True)
+        for record, text, n in rows:
+            if self._letters.setdefault(text, n) != n:
+                raise UserError(
+                    f"{name}: the prompt of the record {record!r} ends elsewhere than in another "
+                    "record with the same whole text; leave one of them out"
+                )
 
     @cached_property
     def alphabet(self) -> Alphabet:
@@ -59,10 +66,22 @@ class RecordsCorpus:
 
     @cached_property
     def is_trained(self) -> np.ndarray | None:
-        """bool[records]: whether a record is to be trained on; None if nothing says so."""
-        if self.records.splits is not None:
-            return np.isin(self.records.splits, TRAINED_SPLITS)
-        return self.records.trained
+        """bool[records]: whether a record is to be trained on; None if nothing says so.
+
+        Raises `UserError` if split and `trained` of a record contradict each other.
+        """
+        splits, trained = self.records.splits, self.records.trained
+        if splits is None:
+            return trained
+        of_split = np.isin(splits, TRAINED_SPLITS)
+        if trained is not None and (differs := of_split != trained).any():
+            place = int(differs.argmax())
+            said = "trained on" if trained[place] else "not trained on"
+            raise UserError(
+                f"{self.name}: the record {self.records.ids[place]!r} is of the split "
+                f"{splits[place]} and {said}; mend the row, or leave one of the two columns out"
+            )
+        return of_split
 
     @cached_property
     def trained(self) -> np.ndarray:
@@ -81,7 +100,7 @@ class RecordsCorpus:
     def draw(self, n: int, seed: int, purpose: int = TRAIN) -> tuple[list[String], np.ndarray]:
         """Training takes records from the start of a random order, other purposes from its end."""
         of_side = self.trained if purpose == TRAIN else self.unseen
-        order = order_of_groups(self._together, seed)
+        order = order_of_groups(self.together, seed)
         order = order if purpose == TRAIN else order[::-1]
         order = order[np.isin(order, of_side)]
         drawn = [self.strings[place] for place in np.repeat(order, self.copies[order])][:n]
@@ -94,39 +113,43 @@ class RecordsCorpus:
         return np.ones(len(self.strings), dtype=int) if copies is None else copies
 
     @cached_property
-    def _together(self) -> np.ndarray:
-        """str[records]: the name of what must be on one side: a group, or the records of a text."""
-        first: dict[String, str] = {}
-        pairs = zip(self.strings, self.records.groups, strict=True)
-        return np.array([first.setdefault(text, group) for text, group in pairs], dtype=object)
-
-    @cached_property
-    def n_groups(self) -> int:
-        return len(set(self._together))
+    def together(self) -> np.ndarray:
+        """str[records]: the name of a group that must be on one side, which may join others."""
+        joined = _joined(self.records.groups, self.records.whole_texts)
+        return np.array(joined, dtype=object)
 
     def sides(self, seed: int, holdout: float) -> np.ndarray:
         """bool[records]: whether a record is to be trained on.
 
-        If the file does not say it, about a share `holdout` of the records is not, drawn by the
-        seed as whole groups.
+        If the file does not say it, a share `holdout` of the groups is not, drawn by the seed.
         """
         if self.is_trained is not None:
             return self.is_trained
-        order = order_of_groups(self._together, seed)
-        n_trained = len(order) - round(holdout * len(order))
-        last = self._together[order[n_trained - 1]]
-        is_trained = np.zeros(len(order), dtype=bool)
-        is_trained[order[:n_trained]] = True
-        return is_trained | (self._together == last)
+        return np.isin(self.together, self._shuffled(seed)[: self.n_trained_groups(holdout)])
 
-    def folds(self, seed: int, n: int) -> np.ndarray:
+    def n_trained_groups(self, holdout: float) -> int:
+        """Number of groups with a record to be trained on, see `sides`."""
+        if self.is_trained is not None:
+            return len(set(self.together[self.is_trained]))
+        n_groups = len(set(self.together))
+        return n_groups - round(holdout * n_groups)
+
+    def folds(self, seed: int, n: int, is_trained: np.ndarray) -> np.ndarray:
         """int[records]: the fold of each record, from 0; groups stay together.
 
-        Folds have about equally many groups.
+        Folds have about equally many groups with records to be trained on, bool[records], and about
+        equally many others. Without such a group in its fold, a record that is never trained on
+        would be compared with a model that lacks nothing.
         """
-        order = order_of_groups(self._together, stream(seed, FOLD))
-        fold_of = {g: place % n for place, g in enumerate(dict.fromkeys(self._together[order]))}
-        return np.array([fold_of[group] for group in self._together])
+        trained = set(self.together[is_trained])
+        shuffled = self._shuffled(stream(seed, FOLD))
+        trained_first = sorted(shuffled, key=lambda group: group not in trained)
+        fold_of = {group: place % n for place, group in enumerate(trained_first)}
+        return np.array([fold_of[group] for group in self.together])
+
+    def _shuffled(self, seed: int) -> list[str]:
+        """The names of the groups in a random order."""
+        return list(dict.fromkeys(self.together[order_of_groups(self.together, seed)]))
 
     def log_probability(self, strings: Sequence[String]) -> np.ndarray:
         return np.full(len(strings), np.nan)
@@ -138,7 +161,7 @@ class RecordsCorpus:
         if by == "string":
             return groups_by_string(strings)
         if by == "record":
-            group_of = dict(zip(self.strings, self._together, strict=True))
+            group_of = dict(zip(self.strings, self.together, strict=True))
             return {string: str(group_of[string]) for string in strings}
         raise UserError(f"{self.name}: records have no groups by {by}; allowed are record, string")
 
@@ -162,4 +185,22 @@ class RecordsCorpus:
 
     def when_too_long(self, most: int) -> str:
         longest = int(self._tokens.argmax())
-        return f"cut the record {self.records.ids[longest]!r} of {self.name} into shorter records"
+        return (
+            f"cut the record {self.records.ids[longest]!r} of {self.name}, or all, into windows: "
+            "the key window of the corpus"
+        )
+
+
+def _joined(groups: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """The group of each record, where groups that share a text have the name of one of them."""
+    joins = {group: group for group in groups}
+
+    def name(group: str) -> str:
+        while joins[group] != group:
+            joins[group] = group = joins[joins[group]]
+        return group
+
+    group_of: dict[str, str] = {}
+    for group, text in zip(groups, texts, strict=True):
+        joins[name(group)] = name(group_of.setdefault(text, group))
+    return [name(group) for group in groups]

@@ -28,6 +28,23 @@ if TYPE_CHECKING:
     from palimpsest.training.runs import Run
 
 
+# One process asks one model, which is not trained.
+ALONE = {"processes": 1, "zero_stage": 0, "offload_optimizer": "none", "micro_batch_size": 1}
+
+
+def parser_of_one_model(description: str, items: str, at_once: int) -> argparse.ArgumentParser:
+    """The flags of a job that asks one model, which is not trained, about `items`."""
+    made = argparse.ArgumentParser(description=description)
+    made.add_argument(
+        "--evaluation-batch-size", type=int, default=at_once, help=f"{items} per forward pass"
+    )
+    made.add_argument("--state", required=True, help="folder for locks and notes")
+    made.add_argument("--gpus", type=int, default=0, help="GPUs to wait for; 0: use the CPU")
+    made.add_argument("--threads", type=int, default=1, help="CPU threads")
+    made.set_defaults(**ALONE)
+    return made
+
+
 def parser(description: str) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=description)
     made.add_argument("--recipe", default=DEFAULT, help="name of the recipe, for messages")

@@ -114,15 +114,31 @@ class TextTokens:
             )
         return found
 
-    def prompts(self, texts: Sequence[str], letters: Sequence[int]) -> list[int]:
+    def prompts(
+        self, texts: Sequence[str], letters: Sequence[int], what: str = "string"
+    ) -> list[int]:
         """The number of tokens of each text that end within its first letters.
 
-        Raises `UserError` if the tokenizer does not say where a token ends.
+        Some tokenizers begin with a token of no letter; a text without a prompt keeps it.
+
+        Raises `UserError` if the tokenizer does not say where a token ends, or if a text has no
+        token after its prompt.
         """
-        found = self.ends(
+        ends = self.ends(
             texts, "so it cannot tell prompts apart; leave the prompts out, or choose another model"
         )
-        return [sum(end <= n for end in places) for places, n in zip(found, letters, strict=True)]
+        found = [
+            sum(end <= n for end in places) if n else 0
+            for places, n in zip(ends, letters, strict=True)
+        ]
+        for text, n, n_tokens, places in zip(texts, letters, found, ends, strict=True):
+            if n_tokens == len(places):
+                raise UserError(
+                    f"{self.model}: its tokenizer has no token for {shown(text[n:])}, the text "
+                    f"after the prompt of a {what}; leave the {what} out, or choose a model that "
+                    "knows its characters"
+                )
+        return found
 
     def ends(self, texts: Sequence[str], but: str) -> list[list[int]]:
         """For each token of each text, the number of letters of the text up to the token's end.

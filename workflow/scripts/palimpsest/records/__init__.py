@@ -6,6 +6,7 @@ MODULES = {
     "Answers": "verdicts",
     "answers": "verdicts",
     "Losses": "losses",
+    "in_windows": "palimpsest.corpora.records",
     "Records": "palimpsest.corpora.records",
     "measure": "checkpoint",
     "read_losses": "losses",

@@ -47,7 +47,7 @@ def measure_records(job: RecordsJob, attempts: Attempts) -> None:
             "language": job.language,
             "model": job.name,
             "id": records.ids,
-            "group": records.groups,
+            "group": corpus.together,
             "trained": pd.array(trained, "boolean"),
             "checkpoint": 0.0,
             "loss": losses.loss[0],

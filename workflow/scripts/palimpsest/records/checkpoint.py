@@ -28,7 +28,7 @@ if not torch.cuda.is_available():
     os.environ.setdefault("DS_ACCELERATOR", "cpu")
 
 BITS, NATS = "bits per byte", "nats per token"
-TOO_LONG = "cut it into shorter records"
+TOO_LONG = "cut the records into windows: the key window of the corpus, or records.in_windows"
 AT_ONCE = 16  # records per forward pass
 
 

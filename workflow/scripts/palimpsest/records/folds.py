@@ -32,7 +32,7 @@ def records(request: DatasetRequest) -> pd.DataFrame:
     is_left_out = np.zeros(len(trained), dtype=bool)
     if (without := fold_in(request.variant)) is not None:
         fold, folds = without
-        is_left_out = trained & (corpus.folds(seed, folds) == fold)
+        is_left_out = trained & (corpus.folds(seed, folds, trained) == fold)
     if not (trained & ~is_left_out).any():
         raise UserError(f"{corpus.name}: no record is left to train on; lower records/holdout")
     return tabulate(
@@ -89,7 +89,8 @@ def retrained_losses(
     parts = []
     for place, trace in enumerate(whole):
         seed = trace.run["seed"]
-        fold = corpus.folds(seed, folds)
+        trained = corpus.sides(seed, holdout)
+        fold = corpus.folds(seed, folds, trained)
         loss = trace.loss[:, trace.column_of(ids)]
         loss_without = np.empty_like(loss)
         for number in range(folds):
@@ -104,8 +105,8 @@ def retrained_losses(
                     "model": trace.run["model"],
                     "seed": seed,
                     "id": np.tile(corpus.records.ids, n_epochs),
-                    "group": np.tile(corpus.records.groups, n_epochs),
-                    "trained": np.tile(corpus.sides(seed, holdout), n_epochs),
+                    "group": np.tile(corpus.together, n_epochs),
+                    "trained": np.tile(trained, n_epochs),
                     "checkpoint": np.repeat(trace.epochs.astype(float), len(ids)),
                     "loss": loss.ravel(),
                     "loss_without": loss_without.ravel(),

@@ -27,6 +27,10 @@ share_unseen float?: the same of the records on which it was not: the placebo; n
 difference float?: share_trained − share_unseen; null without a placebo
 lower float?: lower end of the 95 % interval of the difference, over groups; null without a placebo
 upper float?: its upper end; null without a placebo
+detected float?: share of the records on which the model was trained whose p-value is at most
+    records/false_alarms; null without a placebo
+detected_unseen float?: the same of the records on which it was not, at most records/false_alarms;
+    null without a placebo
 """)
 OF_A_MODEL = "language model"
 RETRAINED = Kind(
@@ -72,7 +76,7 @@ SHARES = Kind(
     f"{OF_CORPUS}/shares.parquet",
     columns(
         f"{OF_A_MODEL} seed? {MEASURE} n_trained n_unseen share_trained share_unseen difference "
-        "lower upper",
+        "lower upper detected detected_unseen",
         **OF_ROADS,
     ),
 )
@@ -82,4 +86,5 @@ RECORDS = Kind(
     "results/records.parquet",
     columns(ANSWERS_OF, **OF_ROADS),
 )
+AS_CSV = "results/records.csv"  # the table `records` for other programs
 KINDS = kinds_in(globals())

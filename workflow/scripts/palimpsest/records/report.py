@@ -52,6 +52,8 @@ def share_rows(shares: pd.DataFrame) -> list[dict]:
                 "trained": percent(found["share_trained"].mean()),
                 "unseen": percent(found["share_unseen"].mean()) if has_placebo else "unknown",
                 "difference": difference(found) if has_placebo else "–",
+                "detected": percent(found["detected"].mean()) if has_placebo else "–",
+                "false_alarms": percent(found["detected_unseen"].mean()) if has_placebo else "–",
             }
         )
     return rows

@@ -97,7 +97,7 @@ def outputs(settings: Settings) -> Iterator[str]:
     for kind in (kinds.ANSWERS, kinds.SHARES):
         yield from (kind.path.format(language=name) for name in names)
     if names:
-        yield kinds.RECORDS.path
+        yield from (kinds.RECORDS.path, kinds.AS_CSV)
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
@@ -111,8 +111,9 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from unusable_files("records/losses", losses, "a table of losses")
     for name in losses.keys() & {*settings.records}:
         yield Mistake(f"records/losses/{name}", "is the name of a corpus, too; give it another one")
-    for place, name in enumerate(block["corpora"]):
-        yield from _too_few_groups(settings, f"records/corpora[{place}]", name)
+    if block["models"]:
+        for place, name in enumerate(block["corpora"]):
+            yield from _too_few_groups(settings, f"records/corpora[{place}]", name)
 
 
 def _unknown_records(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
@@ -131,9 +132,20 @@ def _checkpoint(settings: Settings, key: str, name: str, one: Mapping) -> Iterat
     if not NAME.fullmatch(name):
         yield Mistake(key, f"is not a name; allowed are {NAMES_ARE}")
     yield from _unknown_records(settings, f"{key}/corpus", one["corpus"])
-    if "reference" not in one and one["corpus"] in settings.records:
+    block = settings.block("records")
+    if name in block["models"] and one["corpus"] in block["corpora"]:
+        yield Mistake(
+            key, f"is the name of a model that is trained on {one['corpus']}; give it another one"
+        )
+    if one["corpus"] in settings.records:
         is_trained = settings.corpus(one["corpus"]).is_trained
-        if is_trained is None or is_trained.all():
+        if is_trained is not None and not is_trained.any():
+            yield Mistake(
+                f"{key}/corpus",
+                f"no record of {one['corpus']} is said to be trained on, by its split or the "
+                "column trained; give some such a split or true, or leave the column out",
+            )
+        if "reference" not in one and (is_trained is None or is_trained.all()):
             yield Mistake(
                 key,
                 "has nothing to compare its losses with; name a reference, or give some records of "
@@ -150,12 +162,13 @@ def _checkpoint(settings: Settings, key: str, name: str, one: Mapping) -> Iterat
 
 
 def _too_few_groups(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
-    folds = settings.block("records")["folds"]
-    if (n_groups := settings.corpus(name).n_groups) < 2 * folds:
+    block = settings.block("records")
+    folds, n_groups = block["folds"], settings.corpus(name).n_trained_groups(block["holdout"])
+    if n_groups < 2 * folds:
         yield Mistake(
             key,
-            f"{name} has {n_groups} groups of records, too few for {folds} folds with two groups "
-            "each; lower records/folds, or add records",
+            f"{name} has {n_groups} groups of records to train on, too few for {folds} folds with "
+            "two groups each; lower records/folds, or add records",
         )
 
 

@@ -12,6 +12,7 @@ from palimpsest.memorisation.measures import Start
 from palimpsest.records import kinds
 from palimpsest.records.losses import Losses, read_losses, to_losses
 from palimpsest.records.verdicts import answers
+from palimpsest.tables import replacing
 
 # Of losses whose models the table does not name
 ITS_MODEL = "model"
@@ -80,5 +81,8 @@ def _with_seed(frame: pd.DataFrame) -> pd.DataFrame:
 
 @reads(answers=kinds.ANSWERS)
 @makes(kinds.RECORDS)
-def all_answers(answers: pd.DataFrame) -> pd.DataFrame:
+def all_answers(answers: pd.DataFrame, csv: str) -> pd.DataFrame:
+    """The answers about all corpora, which are written to the file `csv`, too."""
+    with replacing(csv) as temporary:
+        answers.to_csv(temporary, index=False)
     return answers

@@ -40,7 +40,9 @@ class Answers:
 
     `placebo` has a row for each measure: the share of the trained records that it calls memorised,
     that share of the records never trained on, and their `difference` with a 95 % interval (`lower`
-    to `upper`). Without records never trained on, these are NaN.
+    to `upper`). `detected` is the share of the trained records whose p-value is at most
+    `false_alarms`, and `detected_unseen` that share of the others. Without records never trained
+    on, these are NaN.
     """
 
     table: pd.DataFrame
@@ -70,7 +72,7 @@ def answers(
         loss is not negative, such as bits per byte
     start : the rule for the start of memorisation, see `memorisation.recollection`
     loss_threshold : in the unit of the losses; None leaves recollection out
-    false_alarms : of the loss attack, between 0 and 1
+    false_alarms : of the loss attack, and of `detected`, between 0 and 1
 
     Raises `UserError` if there is nothing to compare the losses with.
 
@@ -101,16 +103,20 @@ def answers(
     for found in _measures(losses, start, loss_threshold, false_alarms):
         keys = {"measure": found.name, "evidence": found.evidence}
         memorised = found.score > 0
+        p_values = np.full(len(memorised), np.nan)
+        if losses.has_placebo:
+            p_values = _p_values(found.distance, trained)
         tables.append(
             about.assign(
                 **keys,
                 threshold=found.threshold,
                 score=found.score,
                 memorised=memorised,
-                p_value=_p_values(found.distance, trained) if losses.has_placebo else np.nan,
+                p_value=p_values,
             )
         )
-        placebos.append({**keys, **_compared(memorised, trained, losses.groups)})
+        compared = _compared(memorised, trained, losses.groups)
+        placebos.append({**keys, **compared, **_detected(p_values, trained, false_alarms)})
     return Answers(pd.concat(tables, ignore_index=True)[COLUMNS], pd.DataFrame(placebos))
 
 
@@ -186,7 +192,7 @@ def _compared(memorised: np.ndarray, trained: np.ndarray | None, groups: np.ndar
     share, n_groups = [], []
     for side in (trained, ~trained):
         share.append(memorised[side].mean() if side.any() else np.nan)
-        n_groups.append(len(set(groups[side])))
+        n_groups.append(effective_groups(groups[side]))
     lower, upper = newcombe(*share, *n_groups)
     return {
         "n_trained": int(trained.sum()),
@@ -199,11 +205,35 @@ def _compared(memorised: np.ndarray, trained: np.ndarray | None, groups: np.ndar
     }
 
 
-def newcombe(share: float, other: float, n: int, n_other: int) -> tuple[float, float]:
+def _detected(p_values: np.ndarray, trained: np.ndarray | None, false_alarms: float) -> dict:
+    """The shares of both sides that are as far below their threshold as few unseen records are.
+
+    NaN without a placebo.
+    """
+    if trained is None or trained.all():
+        return {"detected": np.nan, "detected_unseen": np.nan}
+    is_detected = p_values <= false_alarms
+    return {
+        "detected": is_detected[trained].mean(),
+        "detected_unseen": is_detected[~trained].mean(),
+    }
+
+
+def effective_groups(groups: np.ndarray) -> float:
+    """The number of groups of one size whose mean varies as that of these groups; 0 for none.
+
+    A mean over records weighs a group by its size, so a large group among small ones counts for
+    more, and the number is smaller than that of the groups. Source: Kish, Survey Sampling (1965).
+    """
+    sizes = np.unique(groups.astype(str), return_counts=True)[1]
+    return sizes.sum() ** 2 / (sizes**2).sum() if len(sizes) else 0.0
+
+
+def newcombe(share: float, other: float, n: float, n_other: float) -> tuple[float, float]:
     """The 95 % interval of the difference of two shares of independent items; NaN if one is NaN.
 
-    Records of one group are not independent. With the number of groups instead of that of records,
-    the interval is right if records of a group are all alike, and otherwise too wide.
+    Records of one group are not independent. With the effective number of groups instead of that of
+    records, the interval is right if records of a group are all alike, and otherwise too wide.
 
     Source: Newcombe, Interval Estimation for the Difference Between Independent Proportions (1998),
     method 10.

@@ -93,7 +93,7 @@ def encode(
     """
     tail = [tokens.end] if predict_end else []
     rows = [[tokens.start, *row, *tail] for row in tokens.rows(texts, what)]
-    skipped = 0 if prompts is None or not any(prompts) else tokens.prompts(texts, prompts)
+    skipped = 0 if prompts is None or not any(prompts) else tokens.prompts(texts, prompts, what)
     return TokenisedStrings.of_rows(rows, tokens.end, skipped)
 
 

@@ -16,7 +16,7 @@ from palimpsest.models import Model
 from palimpsest.models.build import Tokens, limits, tokens
 from palimpsest.models.limits import check_positions, check_vocabulary, shown
 from palimpsest.regimes import LEAVE_ONE_OUT_AGAIN, WHOLE_AGAIN, of_replicate, without_string
-from palimpsest.training.batches import TokenisedStrings, encode
+from palimpsest.training.batches import IGNORED, TokenisedStrings, encode
 from palimpsest.training.evaluation import SUMS, summarise
 from palimpsest.training.recipe import Recipe, epoch_order
 
@@ -139,9 +139,8 @@ class Material:
         if strings["cohort"].notna().any():
             self.measured_rows = np.flatnonzero(strings["split"] != "train")
             self.cohorts = strings["cohort"].fillna(0).to_numpy(dtype=int)[self.multiset]
-        longest = int(self.encoded.n_tokens.max())
-        # Rows of each measurement of the run
-        self.n_rows = SUMS + longest if run.by_token else SUMS
+        # Rows of each measurement of the run: single tokens are those after the start token
+        self.n_rows = SUMS + self.encoded.targets.shape[1] - 1 if run.by_token else SUMS
         _check_tokens(strings, run)
         self._check_limits(strings["text"], run)
 
@@ -258,14 +257,13 @@ class Material:
             return None
         epochs, rows = sorted(measured), self.measured_rows
         of_strings = np.stack([measured[epoch][SUMS:, rows].T for epoch in epochs])
-        n_tokens = self.encoded.n_tokens[rows]
-        within = np.arange(of_strings.shape[-1]) < n_tokens[:, None]
+        is_predicted = self.encoded.targets[rows, 1:] != IGNORED
         losses = token_losses.TokenLosses(
             run=self.keys,
             epochs=np.array(epochs),
             string_ids=self.string_ids[rows],
-            n_tokens=n_tokens,
-            nll=of_strings[:, within],
+            n_tokens=self.encoded.n_tokens[rows],
+            nll=of_strings[:, is_predicted],
             ends=np.concatenate([self._ends[row] for row in rows]),
         )
         return token_losses.to_frame(losses)

@@ -20,8 +20,9 @@ FIGURE = Figure(
     ),
     tables=(SHARES,),
 )
-TRAINED, UNSEEN = {"marker": "o"}, {"marker": "o", "markerfacecolor": "white"}
-APART = 0.5  # of a row, over which its seeds are spread
+TRAINED = {"marker": "o", "markersize": 5}
+UNSEEN = {"marker": "o", "markersize": 8, "markerfacecolor": "white"}  # a ring where both are equal
+APART = 0.35  # of a row, over which its seeds are spread
 
 
 @style.styled
@@ -29,7 +30,7 @@ def record_shares(table: pd.DataFrame) -> plt.Figure:
     """From a table `record_shares` of one corpus or table of losses."""
     rows = list(table.groupby(["model", "measure"], sort=False))
     name = table["language"].iloc[0]
-    figure = elements.figure_of(1.1 + 0.3 * len(rows), f"Records of {name} called memorised")
+    figure = elements.figure_of(1.1 + 0.3 * len(rows), f"Records called memorised: {name}")
     left, right = figure.subplots(1, 2, sharey=True)
     several = table["model"].nunique() > 1
     elements.name_rows(
@@ -44,7 +45,7 @@ def record_shares(table: pd.DataFrame) -> plt.Figure:
         left.plot(shares["share_trained"], place, color=colour, **TRAINED)
         _draw_differences(right, place, found, colour)
     left.set(xlabel="share called memorised", xlim=(-0.03, 1.03))
-    right.set(xlabel="difference, trained \N{MINUS SIGN} never trained on")
+    right.set(xlabel="difference of the shares")
     elements.legend(
         figure,
         [
