@@ -332,6 +332,26 @@ def bits_by_rule(models, seeds, ever):
     )
 
 
+def fields(models, seeds, ever):
+    """A field that is memorised if any is, one that is inferred, and the rest of the texts."""
+    kinds = [("PHONE", False, 16.0), ("EMAIL", True, 0.0), (None, False, 1.0)]
+    frame = rows(models, seeds, group=["train", "unseen"], of=kinds)
+    frame[["field", "determined", "optimal"]] = pd.DataFrame(
+        frame.pop("of").tolist(), index=frame.index
+    )
+    trained = (frame["epoch"] / EPOCHS[-1]).clip(0, 1)
+    learned = frame["optimal"] + 40 * (frame["epoch"] == 0) + frame["seed"] / 10
+    held = frame["optimal"] * trained * ever
+    loss = learned - np.where(frame["group"] == "train", held, -held)
+    return frame.assign(
+        optimal_epoch=OPTIMUM,
+        n_strings=30,
+        loss=loss,
+        bits=(frame["optimal"] - loss) / np.log(2),
+        share_below=(loss < frame["optimal"] - 2).astype(float),
+    )
+
+
 TABLES = {
     "language_sample": language_sample,
     "derivation": derivation,
@@ -347,6 +367,7 @@ TABLES = {
     "extraction": extraction,
     "bits": bits,
     "bits_by_rule": bits_by_rule,
+    "fields": fields,
     "record_shares": record_shares,
 }
 
@@ -721,6 +742,21 @@ def test_bits_of_a_level_are_those_of_its_rules():
     for place, most in enumerate([1, 1, 2, 0]):
         at = sorted(x for y, x in marks if y == place and isinstance(x, float))
         assert at == pytest.approx([most - 1, most, most])
+
+
+def test_a_field_has_a_panel_with_a_curve_for_each_group():
+    """Beside the loss that nobody can go below without memorising; of untrained models, cut off."""
+    figure = draw("fields", table("fields", "one model, three seeds"))
+    titles = ["PHONE, open", "EMAIL, determined", "outside of fields"]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == titles
+    ends = {
+        axes.get_title(loc="left"): [line.get_ydata()[-1] for line in axes.get_lines()[:4]]
+        for axes in figure.axes
+    }
+    assert ends["PHONE, open"] == pytest.approx([16, 0.1, 16, 32.1])
+    assert ends["EMAIL, determined"] == pytest.approx([0, 0.1, 0, 0.1])
+    assert figure.axes[0].get_ylim()[1] < 40
+    assert all(axes.get_ylim()[0] < 0 for axes in figure.axes)
 
 
 def test_an_approximation_may_be_missing():

@@ -62,5 +62,8 @@ def message(work: Callable) -> str:
 
 # What is for full models, so that the tour does not have it: a study, its table and its figure; and
 # models that are looked at after every epoch, which the study in environments has. Methods on
-# another problem are for the paper's experiment.
-OF_FULL_MODELS = {"adapters", "layers", "epochs", "information_epochs", "unlearning_transfer"}
+# another problem are for the paper's experiment, and fields for texts: config/people.yaml.
+OF_FULL_MODELS = {
+    *("adapters", "layers", "epochs", "information_epochs", "unlearning_transfer"),
+    "fields",
+}

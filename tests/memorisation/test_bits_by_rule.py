@@ -52,7 +52,9 @@ ODDS = np.array(
     ],
     dtype=float,
 )
-LOSSES = TokenLosses(RUN, EPOCHS, NAMES, np.full(4, 3), np.log(ODDS).reshape(2, -1))
+LOSSES = TokenLosses(
+    RUN, EPOCHS, NAMES, np.full(4, 3), np.log(ODDS).reshape(2, -1), np.full(12, np.nan)
+)
 
 
 @pytest.fixture
@@ -74,7 +76,7 @@ def column(frame, name, epoch=5):
 def test_losses_of_tokens_are_read_as_they_were_written(path):
     found = token_losses.read(path)
     assert found.run == RUN
-    for name in ("epochs", "string_ids", "n_tokens", "nll"):
+    for name in ("epochs", "string_ids", "n_tokens", "nll", "ends"):
         np.testing.assert_array_equal(getattr(found, name), getattr(LOSSES, name))
     np.testing.assert_array_equal(found.of(["s", "p"])[1], [*np.log([9, 9, 9]), 0, 0, 0])
     with pytest.raises(KeyError, match="not in the table: z"):
@@ -83,11 +85,13 @@ def test_losses_of_tokens_are_read_as_they_were_written(path):
 
 def test_strings_of_many_lengths_stand_end_to_end(tmp_path):
     lengths = np.array([2, 1, 3])
-    losses = TokenLosses(RUN, EPOCHS, NAMES[:3], lengths, np.arange(12.0).reshape(2, 6))
+    nll, ends = np.arange(12.0).reshape(2, 6), np.array([2, 5, 1, 3, 4, np.nan])
+    losses = TokenLosses(RUN, EPOCHS, NAMES[:3], lengths, nll, ends)
     tables.write(tmp_path / "tokens", token_losses.to_frame(losses), TOKENS)
     found = token_losses.read(tmp_path / "tokens")
     np.testing.assert_array_equal(found.n_tokens, lengths)
     np.testing.assert_array_equal(found.of(["r", "q"]), [[3, 4, 5, 2], [9, 10, 11, 8]])
+    np.testing.assert_array_equal(found.ends_of(["r", "q"]), [3, 4, np.nan, 1])
 
 
 def test_bits_by_rule_by_hand(path):

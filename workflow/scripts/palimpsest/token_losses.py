@@ -17,7 +17,9 @@ class TokenLosses:
 
     `run` holds the columns model, language, size, seed and variant; `epochs` int[epochs];
     `string_ids` str[strings]; `n_tokens` int[strings]; `nll` float[epochs, tokens] in nats, where
-    the predicted tokens of all strings stand end to end, in the order of `string_ids`.
+    the predicted tokens of all strings stand end to end, in the order of `string_ids`. `ends`
+    float[tokens] counts the letters of a text up to the end of each token; NaN for symbols, and for
+    the end of a string.
     """
 
     run: dict
@@ -25,19 +27,28 @@ class TokenLosses:
     string_ids: np.ndarray
     n_tokens: np.ndarray
     nll: np.ndarray
+    ends: np.ndarray
 
     def of(self, string_ids: pd.Series | np.ndarray) -> np.ndarray:
         """The columns float[epochs, tokens] of the given strings, end to end in their order.
 
         KeyError if a string is missing.
         """
+        return self.nll[:, self._tokens(string_ids)]
+
+    def ends_of(self, string_ids: pd.Series | np.ndarray) -> np.ndarray:
+        """The ends float[tokens] of the tokens of the given strings. KeyError as `of`."""
+        return self.ends[self._tokens(string_ids)]
+
+    def _tokens(self, string_ids: pd.Series | np.ndarray) -> np.ndarray:
+        """The places int[tokens] of the tokens of the given strings."""
         position = pd.Index(self.string_ids).get_indexer(string_ids)
         if (position < 0).any():
             raise KeyError(f"not in the table: {np.asarray(string_ids)[position < 0][0]}")
         ends = np.cumsum(self.n_tokens)
         starts = ends - self.n_tokens
         columns = [np.arange(starts[place], ends[place]) for place in position]
-        return self.nll[:, np.concatenate([np.arange(0), *columns])]
+        return np.concatenate([np.arange(0), *columns])
 
 
 def to_frame(losses: TokenLosses) -> pd.DataFrame:
@@ -50,6 +61,7 @@ def to_frame(losses: TokenLosses) -> pd.DataFrame:
             "epoch": np.repeat(losses.epochs, n_tokens),
             "string_id": np.tile(np.repeat(losses.string_ids, losses.n_tokens), n_epochs),
             "place": np.tile(places, n_epochs),
+            "end": np.tile(losses.ends, n_epochs),
             "nll": losses.nll.ravel(),
         }
     )
@@ -66,4 +78,5 @@ def read(path: str | Path) -> TokenLosses:
         string_ids=first["string_id"].to_numpy(dtype=object)[starts],
         n_tokens=np.diff(starts, append=len(first)),
         nll=frame["nll"].to_numpy().reshape(len(epochs), -1),
+        ends=first["end"].to_numpy(dtype=float),
     )

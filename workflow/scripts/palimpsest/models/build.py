@@ -124,23 +124,14 @@ class TextTokens:
         Raises `UserError` if the tokenizer does not say where a token ends, or if a text has no
         token after its prompt.
         """
-        if not self.tokenizer.is_fast:
-            raise UserError(
-                f"{self.model}: its tokenizer does not say where a token ends, so it cannot "
-                "tell prompts apart; leave the prompts out, or choose another model"
-            )
-        offsets = self.tokenizer(
-            list(texts),
-            add_special_tokens=False,
-            split_special_tokens=True,
-            verbose=False,
-            return_offsets_mapping=True,
-        )["offset_mapping"]
+        ends = self.ends(
+            texts, "so it cannot tell prompts apart; leave the prompts out, or choose another model"
+        )
         found = [
-            sum(end <= n for _, end in places) if n else 0
-            for places, n in zip(offsets, letters, strict=True)
+            sum(end <= n for end in places) if n else 0
+            for places, n in zip(ends, letters, strict=True)
         ]
-        for text, n, n_tokens, places in zip(texts, letters, found, offsets, strict=True):
+        for text, n, n_tokens, places in zip(texts, letters, found, ends, strict=True):
             if n_tokens == len(places):
                 raise UserError(
                     f"{self.model}: its tokenizer has no token for {shown(text[n:])}, the text "
@@ -148,6 +139,23 @@ class TextTokens:
                     "knows its characters"
                 )
         return found
+
+    def ends(self, texts: Sequence[str], but: str) -> list[list[int]]:
+        """For each token of each text, the number of letters of the text up to the token's end.
+
+        Raises `UserError` if the tokenizer does not say where a token ends; `but` is what does not
+        work then, and the remedy.
+        """
+        if not self.tokenizer.is_fast:
+            raise UserError(f"{self.model}: its tokenizer does not say where a token ends, {but}")
+        offsets = self.tokenizer(
+            list(texts),
+            add_special_tokens=False,
+            split_special_tokens=True,
+            verbose=False,
+            return_offsets_mapping=True,
+        )["offset_mapping"]
+        return [[end for _, end in places] for places in offsets]
 
 
 Tokens = SymbolTokens | TextTokens

@@ -10,8 +10,10 @@ TOKENS = Kind(
     "that need it have this table.",
     paths.TOKENS,
     SHARED(
-        "model language size seed variant epoch string_id place nll",
+        "model language size seed variant epoch string_id place end nll",
         place="int: place of the token in the string, from 0; the end comes last",
+        end="int?: of a text: letters of the text up to the end of the token; null for symbols and "
+        "for the end of a string",
         nll="float: negative log likelihood of the token, in nats",
     ),
 )

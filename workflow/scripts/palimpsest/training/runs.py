@@ -132,6 +132,7 @@ class Material:
             run.recipe.predict_end,
             [run.corpus.prompt_letters(text) for text in strings["text"]],
         )
+        self._ends = self._ends_of(strings["text"]) if run.by_token else []
         self.multiset = np.repeat(np.arange(len(strings)), self.counts)
         self.cohorts: np.ndarray | None = None
         # A dataset with macro-batches is a stream; its training strings are not measured.
@@ -150,6 +151,21 @@ class Material:
         n_tokens = int(self.encoded.lengths[row])
         check_positions(run.model, what, n_tokens, most.positions, run.corpus.when_too_long)
         check_vocabulary(run.model, self.vocabulary - 1, most.vocabulary)
+
+    def _ends_of(self, texts: pd.Series) -> list[np.ndarray]:
+        """`TokenLosses.ends` of each text, float[predicted tokens].
+
+        Raises `UserError` if the model's tokenizer does not say where a token ends.
+        """
+        n_tokens = self.encoded.n_tokens
+        if not self.run.corpus.is_text:
+            return [np.full(n, np.nan) for n in n_tokens]
+        ends = self.token_ids.ends(
+            texts, "which losses of single tokens need; leave their studies out, or the model"
+        )
+        tail = [np.nan] * self.run.recipe.predict_end
+        rows = [np.maximum.accumulate([*row, *tail]) for row in ends]
+        return [row[len(row) - n :] for row, n in zip(rows, n_tokens, strict=True)]
 
     def order(self, epoch: int) -> np.ndarray:
         """Rows int[n] of the training strings of an epoch, in order; epochs count from 1.
@@ -248,6 +264,7 @@ class Material:
             string_ids=self.string_ids[rows],
             n_tokens=self.encoded.n_tokens[rows],
             nll=of_strings[:, is_predicted],
+            ends=np.concatenate([self._ends[row] for row in rows]),
         )
         return token_losses.to_frame(losses)
 
