@@ -21,7 +21,7 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError, nearest
 from palimpsest.requests import Runs, Unfinished
 from palimpsest.section import Derived, Section, query_of
-from palimpsest.unlearning import kinds
+from palimpsest.unlearning import kinds, own_records
 from palimpsest.unlearning.interventions import DRAWN, INTERVENTIONS, UNLEARNED
 from palimpsest.unlearning.methods import methods_of, read_methods
 from palimpsest.unlearning.run.jobs import (
@@ -111,9 +111,11 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
         yield from too_many_strings(
             settings, "unlearning/size", [block["size"]], languages, with_copies=True
         )
-        if block["groups"] == "derivation":
+        # Records have a message of their own.
+        if block["groups"] == "derivation" and not settings.records.keys() & languages:
             for check in (without_probabilities, texts):
                 yield from check(settings, key, languages, "unlearning/groups: derivation")
+    yield from own_records.mistakes(settings, _languages(block))
     wrong_methods = [*_methods(jobs)]
     yield from wrong_methods
     yield from _adapters(jobs)
