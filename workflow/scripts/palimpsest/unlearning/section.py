@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 
 from palimpsest.configuration.checks import (
+    symbols,
     texts,
     too_many_strings,
     unknown_languages,
@@ -118,6 +119,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from own_records.mistakes(settings, _languages(block))
     wrong_methods = [*_methods(jobs)]
     yield from wrong_methods
+    yield from _symbols(settings, jobs)
     yield from _adapters(jobs)
     yield from _search(jobs)
     yield from _transfer(block)
@@ -195,6 +197,17 @@ def _adapters(jobs: UnlearningJobs) -> Iterator[Mistake]:
                     f"{name} cannot unlearn {model}, of which only adapters are trained: {reason}; "
                     "leave the method out, or train all weights of the model (adapter: none)",
                 )
+
+
+def _symbols(settings: Settings, jobs: UnlearningJobs) -> Iterator[Mistake]:
+    """Methods that need texts, for languages of symbols. A search is not asked for by default."""
+    known = [name for name in jobs.block["methods"] if name in jobs.table]
+    phases = [placed.phase for name in known for placed in jobs.table[name].placed]
+    for phase in (phase for phase in phases if not phase.works_on_symbols):
+        for key, languages in _languages(jobs.block).items():
+            if key != "unlearning/search/languages":
+                yield from symbols(settings, key, languages, phase.name)
+        return
 
 
 def _search(jobs: UnlearningJobs) -> Iterator[Mistake]:
