@@ -146,6 +146,17 @@ def test_what_does_not_fit_the_records_is_refused(written, unlearning, said):
     assert said in message(lambda: asked(written(records), named(records), **unlearning))
 
 
+def test_refusals_are_for_texts(written):
+    """A method of one's own, on a language of symbols and on records."""
+    phase = {"erase": "refusal-dpo", "refusals": ["No."], "share": 1, "rate": 1}
+    method = {"own_methods": {"mine": {"phases": [phase]}}, "methods": ["mine"]}
+    names = named(questions())
+    asked(written(questions()), names, **method)
+    symbols = {"languages": ["L3"], "groups": "string"}
+    line = message(lambda: asked(written(questions()), names, **symbols, **method))
+    assert "'L3' is a language of symbols, and refusal-dpo needs texts: name a corpus" in line
+
+
 def changed(place, **values):
     records = questions()
     records[place] |= values
