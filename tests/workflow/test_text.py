@@ -57,7 +57,7 @@ def test_a_file_that_needs_probabilities_is_refused(project, target, said):
 
 def test_records_are_unlearned(project):
     """The split of the file says how many there are, and what is forgotten."""
-    parts = ["forget"] * 2 + ["retain"] * 6 + ["holdout"] * 40
+    parts = ["forget"] * 2 + ["retain"] * 6 + ["holdout"] * 48
     rows = [f"{number},word {number},{part}" for number, part in enumerate(parts)]
     (project.folder / "mine.csv").write_text("\n".join(["id,text,split", *rows]))
     block = "unlearning={languages: [mine], groups: record, size: 8}"
