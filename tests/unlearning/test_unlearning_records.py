@@ -124,8 +124,9 @@ def asked(file, names, test_size=4, **unlearning):
 
 
 def test_a_study_of_records_is_asked_for(written):
+    """With the split forget, a share has no effect, and may be too small to draw anything."""
     records = questions()
-    asked(written(records), named(records))
+    asked(written(records), named(records), share=0.01)
 
 
 @pytest.mark.parametrize(

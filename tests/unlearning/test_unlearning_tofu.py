@@ -212,9 +212,7 @@ def test_every_table_and_figure_is_made(folder, trained, unlearned):
         **of_problem,
     )
     found |= evaluation.residual_tables(loss_threshold=0.2, accuracy_threshold=0.9, **of_problem)
-    found["unlearning_metrics"] = evaluation.other_metrics(
-        corpus=read_corpus(trained.corpus), **of_problem
-    )
+    found["unlearning_metrics"] = evaluation.other_metrics(**of_problem)
     files = {"unlearning_stages": unlearned["stages"]}
     for name, frame in found.items():
         assert len(frame), name

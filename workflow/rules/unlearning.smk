@@ -97,7 +97,6 @@ if unlearning_block:
 
     rule measure_other_metrics:
         input:
-            corpus=corpus,
             **EVALUATED,
         output:
             table=forgotten.METRICS.path,

@@ -20,6 +20,7 @@ from palimpsest.corpora.text_corpus import read_strings
 from palimpsest.datasets.build import DatasetRequest, tabulate
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import Notice, UserError
+from palimpsest.plain_text import stripped_lines
 from palimpsest.unlearning.interventions import FORGET, ORIGINAL, RETAIN
 
 
@@ -142,11 +143,12 @@ def read_forget_set(path: str | Path, corpus: Corpus) -> list[String]:
     A line has spaces between terminals. Of texts, a line is a text, and of records, it is the id of
     a record.
     """
-    named = read_strings(path)
     if isinstance(corpus, RecordsCorpus):
-        named = corpus.of_ids(list(map(text_of, named)))
+        named = corpus.of_ids(stripped_lines(path))
     elif corpus.is_text:
-        named = [text_string(text_of(words)) for words in named]
+        named = list(map(text_string, stripped_lines(path)))
+    else:
+        named = read_strings(path)
     strings = list(dict.fromkeys(named))
     if n_copies := len(named) - len(strings):
         warnings.warn(

@@ -27,8 +27,8 @@ def mistakes(settings: Settings, languages: Mapping[str, list[str]]) -> Iterator
             except UserError as error:
                 yield Mistake(where, str(error))
                 continue
-            if forget := corpus.of_split(FORGET):
-                yield from _named(block, where, name, corpus, forget)
+            if are_named(settings, name):
+                yield from _named(block, where, name, corpus)
             else:
                 yield from _drawn(block, where, name, corpus)
             yield from _unseen(settings, name, corpus)
@@ -41,9 +41,12 @@ def mistakes(settings: Settings, languages: Mapping[str, list[str]]) -> Iterator
         )
 
 
-def _named(
-    block: Mapping, where: str, name: str, corpus: RecordsCorpus, forget: list
-) -> Iterator[Mistake]:
+def are_named(settings: Settings, name: str) -> bool:
+    """Whether a language has records whose split says what is forgotten, so nothing is drawn."""
+    return name in settings.records and bool(settings.corpus(name).of_split(FORGET))
+
+
+def _named(block: Mapping, where: str, name: str, corpus: RecordsCorpus) -> Iterator[Mistake]:
     """Records of which the split says what is forgotten."""
     if block["forget"] != DRAWN:
         yield Mistake(
@@ -59,7 +62,8 @@ def _named(
 
     trained = [corpus.strings[record] for record in corpus.trained]
     try:
-        check_forget_set(forget, corpus.groups(trained, block["groups"]), name)
+        names = corpus.groups(trained, block["groups"])
+        check_forget_set(corpus.of_split(FORGET), names, name)
     except UserError as error:
         yield Mistake(where, str(error))
     n_trained = int(corpus.most_draws())

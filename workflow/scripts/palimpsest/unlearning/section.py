@@ -125,7 +125,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from _transfer(block)
     if not wrong_methods:
         yield from _long_search(settings)
-    yield from _forget_set(block)
+    yield from _forget_set(settings, block)
     yield from _innocent(settings, block)
     n, pool = block["n"], block["pool"]
     if block["save_models"] > n:
@@ -255,12 +255,13 @@ def _long_search(settings: Settings) -> Iterator[Mistake]:
         )
 
 
-def _forget_set(block: dict) -> Iterator[Mistake]:
+def _forget_set(settings: Settings, block: dict) -> Iterator[Mistake]:
     share, size, forget = block["share"], block["size"], block["forget"]
     if forget != DRAWN and not os.path.isfile(forget):
         remedy = f"give a text file with one string per line, or {DRAWN}"
         yield Mistake("unlearning/forget", f"no such file: {forget}; {remedy}")
-    if forget == DRAWN and round(share * size) == 0:
+    are_named = all(own_records.are_named(settings, name) for name in block["languages"])
+    if forget == DRAWN and not are_named and round(share * size) == 0:
         remedy = f"raise it to {1 / size:.2g} or more" if size > 1 else "raise unlearning/size"
         yield Mistake(
             "unlearning/share", f"{share:g} of {size} strings is less than one string; {remedy}"

@@ -5,13 +5,11 @@ The files of the models are large, and are not read at once. In all functions, `
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from palimpsest.corpora import Corpus, read_corpus
-from palimpsest.making import makes, reads
+from palimpsest.making import makes
 from palimpsest.unlearning.evaluate.ablation import ablation_table
 from palimpsest.unlearning.evaluate.analyses import agreement, hardness
 from palimpsest.unlearning.evaluate.confidence_samples import confidence_samples
@@ -96,16 +94,12 @@ def ablation(
     return ablation_table(problem, problem.methods(unlearned, models), rules, cost, parts)
 
 
-@reads(corpus=read_corpus)
 @makes(METRICS)
 def other_metrics(
-    corpus: Corpus, unlearned: Sequence[str], models: Sequence[str], seed: int, **problem
+    unlearned: Sequence[str], models: Sequence[str], seed: int, **problem
 ) -> pd.DataFrame:
     """Other measures of forgetting: membership inference, relearning, distances and more."""
     problem = problem_of(seed=seed, **problem)
-    # No metric is about prompts: they are not predicted.
-    answers = [text[corpus.prompt_letters(text) :] for text in problem.strings["text"]]
-    problem = replace(problem, strings=problem.strings.assign(text=answers))
     methods = problem.methods(unlearned, models, with_tokens=True)
     return metrics(problem, refuse_equal(problem, methods))
 

@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass
 from typing import Any
 
 from palimpsest.allowed import Number
-from palimpsest.plain_text import read_text
+from palimpsest.plain_text import stripped_lines
 
 DOMAIN = "domain"
 
@@ -46,8 +46,7 @@ class Texts:
     def check(self, value: Any) -> tuple[str, ...]:
         """The texts; `ValueError` if there are none, or too many. `UserError` of a lost file."""
         if isinstance(value, str):
-            value = [line.strip() for line in read_text(value).split("\n")]
-            value = [line for line in value if line]
+            value = stripped_lines(value)
         if not isinstance(value, list | tuple) or not value:
             raise ValueError
         if any(not isinstance(text, str) or not text.strip() for text in value):
