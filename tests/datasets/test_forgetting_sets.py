@@ -172,14 +172,14 @@ def test_forget_sets_are_read_from_text(tmp_path):
     path = tmp_path / "forget.txt"
     path.write_text("a x y\n\nb x  x\na x y\n")
     with pytest.warns(Notice, match="1 of its 3 lines are copies of others") as caught:
-        assert read_forget_set(path) == [("a", "x", "y"), ("b", "x", "x")]
+        assert read_forget_set(path, CORPUS) == [("a", "x", "y"), ("b", "x", "x")]
     assert len(caught) == 1
     path.write_text("a x y\nb x x\n")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read_forget_set(path)
+        read_forget_set(path, CORPUS)
     with pytest.raises(UserError, match="cannot be read"):
-        read_forget_set(tmp_path / "none.txt")
+        read_forget_set(tmp_path / "none.txt", CORPUS)
 
 
 def test_tables_are_of_their_kind(tmp_path):

@@ -50,8 +50,11 @@ class Trained:
             )
             for variant in VARIANTS
         ]
-        finetune(assignment(self.folder / "state", recipe), jobs)
+        finetune(self.assignment(recipe), jobs)
         return self
+
+    def assignment(self, recipe):
+        return assignment(self.folder / "state", recipe)
 
     @property
     def weights(self):

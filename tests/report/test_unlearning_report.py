@@ -270,6 +270,17 @@ def test_one_problem_says_nothing_of_other_forget_sets():
     assert "[" not in rows_of(found)["npo"]["final"]
 
 
+def test_intervals_speak_of_other_forget_sets_only_if_there_are_some():
+    """A file or the split of records gives all seeds the same strings to forget."""
+    kind = "unlearning_memorisation"
+    drawn = made.tables({**ends(), **SEVERAL})[kind]
+    drawn["string_id"] = drawn["seed"].astype(str) + drawn["string_id"].str[1:]
+    assert "so they speak of other forget sets, too." in said(findings(**{kind: drawn}))
+    given = said(findings())
+    assert "There are three problems, all with the same forget set, and each with" in given
+    assert "so they speak of other trainings, and not of other forget sets." in given
+
+
 def test_without_a_clear_gap_no_share_is_given():
     gapless = {name: {**each, "shares": [np.nan] * 3, "placebo": np.nan}
                for name, each in {**ends(), **SEVERAL}.items()}  # fmt: skip

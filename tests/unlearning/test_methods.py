@@ -59,7 +59,13 @@ def task_of(family="pythia-1b", seeds=((1,), (2,))):
     """A task. A seed's first number decides a model's weights, the whole seed its random draws."""
     weights = [initial(family, seed[0]) for seed in seeds]
     models = FleetModels(MODELS[family], VOCABULARY, weights, torch.device("cpu"))
-    return Task(models, strings(), SETS, RATE, BATCH_SIZE, list(seeds), BUDGET)
+    return Task(models, strings(), SETS, RATE, BATCH_SIZE, list(seeds), BUDGET, refused)
+
+
+def refused(rows, refusals):
+    """A start token and a prompt of a string, and one refusal for all."""
+    ids = np.array([[0, strings().ids[row, 1], *map(int, refusals)] for row in rows])
+    return TokenisedStrings(ids, np.full(len(rows), ids.shape[1]), 2)
 
 
 def weights_of(task):
@@ -430,6 +436,7 @@ FROM_AWAY |= {"scrub-max", "scrub-min"}
 LENGTHS = {"neggrad": 0.16}  # of its passes, half are over the retain set
 
 KL = {"retain_loss": "kl"}
+REFUSALS = {"refusals": ("7", "7")}
 # A phase with some values, next to it with others or not at all (None): what goes where.
 DIRECTIONS = [
     ("gradient-ascent", {}, None, nll("forget"), UP),
@@ -456,6 +463,15 @@ DIRECTIONS = [
     ("simnpo", {"retain": 20}, {"retain": 0}, nll("retain"), DOWN),
     ("dpo", {"retain": 0}, None, nll("forget"), UP),
     ("dpo", {"retain": 20}, {"retain": 0}, nll("retain"), DOWN),
+    ("refusal-dpo", {"retain": 0, **REFUSALS}, None, nll("forget"), UP),
+    ("refusal-dpo", {"retain": 20, **REFUSALS}, {"retain": 0, **REFUSALS}, nll("retain"), DOWN),
+    (
+        "refusal-dpo",
+        {**KL, "retain": 20, **REFUSALS},
+        {"retain": 0, **REFUSALS},
+        kl_from_before("retain"),
+        DOWN,
+    ),
     ("rmu", {"retain": 0}, None, states_moved("forget"), UP),
     ("rmu", {"retain": 20}, {"retain": 0}, states_moved("retain"), DOWN),
     ("undial", {"gamma": 2}, None, nll("forget"), UP),
@@ -719,6 +735,27 @@ def test_dpo_prefers_the_first_validation_string():
     task.run(phases(("dpo", {"share": 0.1, "rate": 0.3, "retain": 0})))
     assert (nll_of_string(task, SETS["validation"][0]) < before).all()
     assert task.steps == 10
+
+
+def test_refusals_are_preferred_after_the_prompt_of_each_string():
+    """In a method with another phase first, whose strings are other ones."""
+    values = {"share": 0.3, "rate": 0.3, "retain": 0}
+    npo, refusal = phases(("npo", values), ("refusal-dpo", {**values, "refusals": ("7", "6", "7")}))
+    asked = [npo, refusal, refusal]
+    start, task = task_of(), task_of()
+    start.refuse(refusal.refusals)
+    rows = start.sets["refused"]
+    assert rows.tolist() == [24, 25, 26, 27, 28]
+    batch = start.batch(np.tile(rows, (2, 1)))
+    assert batch.ids_MBT[0, :, 1].tolist() == strings().ids[:5, 1].tolist()
+    assert batch.targets_MBT[1, 3].tolist() == [IGNORED, 7, 6, 7]
+    task.run(asked)
+    for row in rows:
+        assert (nll_of_string(task, row) < nll_of_string(start, row)).all()
+    assert task.steps == passes(asked, task.sizes, BATCH_SIZE, BUDGET) == 30 + 2 * 30
+    other = phases(("refusal-dpo", {**values, "refusals": ("7",)}))
+    with pytest.raises(UserError, match="two phases of a method have different refusals"):
+        task_of().run([refusal, *other])
 
 
 def nll_of_string(task, row):

@@ -55,6 +55,17 @@ def test_a_file_that_needs_probabilities_is_refused(project, target, said):
     assert said in refused(project.snakemake(target))
 
 
+def test_records_are_unlearned(project):
+    """The split of the file says how many there are, and what is forgotten."""
+    parts = ["forget"] * 2 + ["retain"] * 6 + ["holdout"] * 48
+    rows = [f"{number},word {number},{part}" for number, part in enumerate(parts)]
+    (project.folder / "mine.csv").write_text("\n".join(["id,text,split", *rows]))
+    block = "unlearning={languages: [mine], groups: record, size: 8}"
+    jobs = project.jobs("unlearning", "--config", "corpora={mine: mine.csv}", block)
+    assert jobs["corpus_of_records"] == jobs["dataset_forgetting"] == 1
+    assert jobs["figure"] > 0
+
+
 def test_a_text_is_unlearned(project):
     """The plan has all of it, from its datasets to figures that need no probabilities."""
     jobs = project.jobs("unlearning", "--config", "unlearning={languages: [notes]}")

@@ -27,6 +27,14 @@ def read_text(path: str | Path) -> str:
     return "".join(read_lines(path))
 
 
+def stripped_lines(path: str | Path) -> list[str]:
+    """The lines of a file without the white space around them, but for empty ones.
+
+    Raises `UserError` as `read_text` does.
+    """
+    return [stripped for line in read_lines(path) if (stripped := line.strip())]
+
+
 def read_lines(path: str | Path, newline: str | None = None) -> Iterator[str]:
     """Yield the lines of a file, which may be compressed (NAME.gz); `newline` as in `open`.
 

@@ -183,6 +183,17 @@ def texts(settings: Settings, key: str, languages: Iterable[str], why: str) -> I
             )
 
 
+def symbols(settings: Settings, key: str, languages: Iterable[str], why: str) -> Iterator[Mistake]:
+    """Languages of symbols in a list whose languages must be text; `why` says what needs text."""
+    for place, language in enumerate(languages):
+        if not settings.corpus(language).is_text:
+            yield Mistake(
+                f"{key}[{place}]",
+                f"{language!r} is a language of symbols, and {why} needs texts: name a corpus of "
+                "the block corpora",
+            )
+
+
 def of_one_study(
     settings: Settings, key: str, asked: dict, needed: int, why: str
 ) -> Iterator[Mistake]:

@@ -60,7 +60,8 @@ class Corpus(Protocol):
         """The name of each string's group.
 
         By `string`, each distinct string is a group, with all its copies. By `derivation`, strings
-        whose most probable derivation begins with the same rule are a group.
+        whose most probable derivation begins with the same rule are a group. By `record`, the
+        groups are those of a file of records.
 
         Raises `UserError` if the corpus does not have such groups.
         """

@@ -100,6 +100,10 @@ class GrammarCorpus:
         """
         if by == "string":
             return groups_by_string(strings)
+        if by != "derivation":
+            raise UserError(
+                f"{self.name}: a grammar has no groups by {by}; allowed are derivation, string"
+            )
         left, choices = first_choice(self.grammar)
         if not choices:
             return dict.fromkeys(strings, left)

@@ -19,7 +19,7 @@ from palimpsest.corpora.corpus import (
 )
 from palimpsest.corpora.orders import order_of_groups
 from palimpsest.corpora.records import Records
-from palimpsest.errors import UserError
+from palimpsest.errors import UserError, nearest
 from palimpsest.models.alphabets import Alphabet, byte_level_tokenizer
 
 TRAINED_SPLITS = ("train", "forget", "retain")
@@ -150,6 +150,44 @@ class RecordsCorpus:
     def _shuffled(self, seed: int) -> list[str]:
         """The names of the groups in a random order."""
         return list(dict.fromkeys(self.together[order_of_groups(self.together, seed)]))
+
+    @cached_property
+    def n_trained_groups(self) -> int:
+        return len(set(self._together[self.trained]))
+
+    def of_split(self, split: str) -> list[String]:
+        """The distinct strings of a split, in the order of the file."""
+        if self.records.splits is None:
+            return []
+        places = np.flatnonzero(self.records.splits == split)
+        return list(dict.fromkeys(self.strings[place] for place in places))
+
+    def of_ids(self, ids: Sequence[str]) -> list[String]:
+        """The strings of the records with these ids. Raises `UserError` if there is no such id."""
+        string_of_id = dict(zip(self.records.ids, self.strings, strict=True))
+        if stranger := next((id for id in ids if id not in string_of_id), None):
+            raise UserError(
+                f"{self.name}: no record has the id {stranger!r}{nearest(stranger, string_of_id)}"
+            )
+        return [string_of_id[id] for id in ids]
+
+    def check_splits(self) -> None:
+        """Raise `UserError` if a text is to be trained on and not, or forgotten and retained."""
+        if self.is_trained is not None:
+            self.check_apart(self.is_trained, "trained on")
+        if self.records.splits is not None:
+            self.check_apart(self.records.splits == "forget", "forgotten")
+
+    def check_apart(self, is_first: np.ndarray, done: str) -> None:
+        """Raise `UserError` if a text is on both sides, of which the first is to be `done`."""
+        ids = self.records.ids
+        name_of = {self.strings[place]: ids[place] for place in np.flatnonzero(is_first)}
+        for place in np.flatnonzero(~is_first):
+            if (twin := name_of.get(self.strings[place])) is not None:
+                raise UserError(
+                    f"{self.name}: the record {ids[place]!r} is not to be {done} and has the text "
+                    f"of {twin!r}, which is; give both the same split, or leave one out"
+                )
 
     def log_probability(self, strings: Sequence[String]) -> np.ndarray:
         return np.full(len(strings), np.nan)

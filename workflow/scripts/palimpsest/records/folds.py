@@ -28,7 +28,7 @@ def records(request: DatasetRequest) -> pd.DataFrame:
     """All records that are to be trained on, or all but a fold; the others are measured."""
     corpus, seed = request.sampler.corpus, request.sampler.seed
     trained = corpus.sides(seed, request.options["holdout"])
-    _check_apart(corpus, trained)
+    corpus.check_apart(trained, "trained on")  # or it could be in no placebo
     is_left_out = np.zeros(len(trained), dtype=bool)
     if (without := fold_in(request.variant)) is not None:
         fold, folds = without
@@ -48,19 +48,6 @@ def _counted(corpus: RecordsCorpus, is_chosen: np.ndarray, copies: np.ndarray) -
     for place in np.flatnonzero(is_chosen):
         found[corpus.strings[place]] += int(copies[place])
     return found
-
-
-def _check_apart(corpus: RecordsCorpus, trained: np.ndarray) -> None:
-    """Raise `UserError` if a text is on both sides: it could be in no placebo."""
-    ids = corpus.records.ids
-    name_of = {corpus.strings[place]: ids[place] for place in np.flatnonzero(trained)}
-    for place in np.flatnonzero(~trained):
-        if (twin := name_of.get(corpus.strings[place])) is not None:
-            raise UserError(
-                f"{corpus.name}: the record {ids[place]!r} is not to be trained on "
-                f"and has the text of {twin!r}, which is; give both the same split, or leave one "
-                "out"
-            )
 
 
 @reads(corpus=read_corpus, whole=[traces.read], without=[traces.read])

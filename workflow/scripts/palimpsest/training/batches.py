@@ -53,6 +53,18 @@ class TokenisedStrings:
         is_predicted = (places >= contexts[:, None]) & (places < self.lengths[:, None])
         return np.where(is_predicted, self.ids, IGNORED)
 
+    def with_more(self, more: "TokenisedStrings") -> "TokenisedStrings":
+        """These strings, and after them some more."""
+        parts = (self, more)
+        longest = max(part.ids.shape[1] for part in parts)
+        return TokenisedStrings(
+            np.concatenate(
+                [np.pad(one.ids, ((0, 0), (0, longest - one.ids.shape[1]))) for one in parts]
+            ),
+            np.concatenate([one.lengths for one in parts]),
+            np.concatenate([np.broadcast_to(one.contexts, one.lengths.shape) for one in parts]),
+        )
+
     def batch(self, rows: np.ndarray, device: torch.device) -> "Batch":
         """The strings in the given rows, padded to the longest; a row of -1 has no string."""
         real = rows >= 0

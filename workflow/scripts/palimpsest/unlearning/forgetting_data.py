@@ -1,7 +1,8 @@
 """A training set with a forget set, and the same training set without the forget set.
 
-Strings are forgotten in whole groups. A group is a string with all its copies, or all strings that
-share a top-level derivation. A group is either forgotten or retained as a whole.
+Strings are forgotten in whole groups. A group is a string with all its copies, all strings that
+share a top-level derivation, or the records of one group. A group is either forgotten or retained
+as a whole.
 
 Source: Are we making progress in unlearning?, section A.3 (there a group is a person).
 """
@@ -13,12 +14,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from palimpsest.corpora import String, string_of, text_of
+from palimpsest.corpora import Corpus, String, string_of, text_of, text_string
+from palimpsest.corpora.records_corpus import RecordsCorpus
 from palimpsest.corpora.text_corpus import read_strings
 from palimpsest.datasets.build import DatasetRequest, tabulate
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import Notice, UserError
-from palimpsest.unlearning.interventions import ORIGINAL, RETAIN
+from palimpsest.plain_text import stripped_lines
+from palimpsest.unlearning.interventions import FORGET, ORIGINAL, RETAIN
 
 
 def original(request: DatasetRequest) -> pd.DataFrame:
@@ -33,7 +36,6 @@ def retain(request: DatasetRequest) -> pd.DataFrame:
 
 def _both(request: DatasetRequest) -> dict[str, pd.DataFrame]:
     options = request.options
-    file = options["forget_file"]
     return build_forgetting(
         request.sampler,
         request.size,
@@ -42,8 +44,16 @@ def _both(request: DatasetRequest) -> dict[str, pd.DataFrame]:
         request.predict_end,
         options["groups"],
         options["share"],
-        read_forget_set(file) if file else None,
+        _named(request),
     )
+
+
+def _named(request: DatasetRequest) -> list[String] | None:
+    """The strings to forget that a file, or the split of records, names; None: they are drawn."""
+    corpus, file = request.sampler.corpus, request.options["forget_file"]
+    if file:
+        return read_forget_set(file, corpus)
+    return corpus.of_split(FORGET) or None if isinstance(corpus, RecordsCorpus) else None
 
 
 def build_forgetting(
@@ -67,7 +77,7 @@ def build_forgetting(
     sampler : the corpus' streams for the dataset's seed.
     size, test_size, validation_size : numbers of strings; the first two with copies.
     predict_end : whether models also predict the end of a string.
-    groups : `string` or `derivation`, see `palimpsest.corpora.Corpus.groups`.
+    groups : `string`, `derivation` or `record`, see `palimpsest.corpora.Corpus.groups`.
     share : share of the groups that is drawn at random for forgetting.
     forget : the strings to forget; if None, they are drawn.
 
@@ -127,9 +137,18 @@ def check_forget_set(forget: list[String], names: dict[String, str], language: s
         )
 
 
-def read_forget_set(path: str | Path) -> list[String]:
-    """Distinct strings of a text file: one per line, with spaces between terminals."""
-    named = read_strings(path)
+def read_forget_set(path: str | Path, corpus: Corpus) -> list[String]:
+    """Distinct strings of a corpus that a text file names: one per line.
+
+    A line has spaces between terminals. Of texts, a line is a text, and of records, it is the id of
+    a record.
+    """
+    if isinstance(corpus, RecordsCorpus):
+        named = corpus.of_ids(stripped_lines(path))
+    elif corpus.is_text:
+        named = list(map(text_string, stripped_lines(path)))
+    else:
+        named = read_strings(path)
     strings = list(dict.fromkeys(named))
     if n_copies := len(named) - len(strings):
         warnings.warn(
@@ -142,7 +161,7 @@ def read_forget_set(path: str | Path) -> list[String]:
     if not strings:
         raise UserError(
             f"{path}: names no string to forget; write one string per line, its symbols separated "
-            "by spaces, or set unlearning/forget to drawn"
+            "by spaces, or the ids of records, or set unlearning/forget to drawn"
         )
     return strings
 

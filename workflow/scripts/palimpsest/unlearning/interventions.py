@@ -5,6 +5,7 @@ from palimpsest.interventions import Intervention
 ORIGINAL = "original"  # the whole training set; some of its strings are to be forgotten
 RETAIN = "retain"  # the training set without the strings to be forgotten
 UNLEARNED = "unlearned"  # no dataset: models that were trained on original and forgot
+FORGET = "forget"  # the split, in a file of records, of those to be forgotten
 DRAWN = "drawn"  # the strings to forget are drawn at random, and not read from a file
 
 INTERVENTIONS = (

@@ -37,7 +37,7 @@ def sentences(found: Sequence[Outcome], memorised: pd.DataFrame) -> list[str]:
     methods = [one for one in found if not one.is_end]
     nearest = nearest_of(methods)
     return [
-        about_problems(max(one.n_problems for one in found)),
+        about_problems(max(one.n_problems for one in found), has_one_forget_set(memorised)),
         *about_tests(found),
         *about_shares(methods, nearest, ends.get(RETRAIN)),
         *about_bounds(nearest, ends),
@@ -51,7 +51,19 @@ def nearest_of(methods: Iterable[Outcome]) -> Outcome | None:
     return min(known, key=lambda one: one.distance, default=None)
 
 
-def about_problems(n: int) -> str:
+def has_one_forget_set(memorised: pd.DataFrame) -> bool:
+    """Whether all problems have the same forget set, as when a file names it."""
+    forget = memorised[memorised["string_role"] == FORGET]
+    return forget.groupby("seed")["string_id"].agg(frozenset).nunique() == 1
+
+
+def about_problems(n: int, has_one_forget_set: bool = False) -> str:
+    if n > 1 and has_one_forget_set:
+        return (
+            f"There are {in_words(n)} problems, all with the same forget set, and each with its "
+            "own models. Intervals are over the problems (95 %, Student), so they speak of other "
+            "trainings, and not of other forget sets."
+        )
     if n > 1:
         return (
             f"There are {in_words(n)} problems, each with its own training strings, forget set and "

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 
 from palimpsest.configuration.checks import (
+    symbols,
     texts,
     too_many_strings,
     unknown_languages,
@@ -21,7 +22,7 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError, nearest
 from palimpsest.requests import Runs, Unfinished
 from palimpsest.section import Derived, Section, query_of
-from palimpsest.unlearning import kinds
+from palimpsest.unlearning import kinds, own_records
 from palimpsest.unlearning.interventions import DRAWN, INTERVENTIONS, UNLEARNED
 from palimpsest.unlearning.methods import methods_of, read_methods
 from palimpsest.unlearning.run.jobs import (
@@ -111,17 +112,20 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
         yield from too_many_strings(
             settings, "unlearning/size", [block["size"]], languages, with_copies=True
         )
-        if block["groups"] == "derivation":
+        # Records have a message of their own.
+        if block["groups"] == "derivation" and not settings.records.keys() & languages:
             for check in (without_probabilities, texts):
                 yield from check(settings, key, languages, "unlearning/groups: derivation")
+    yield from own_records.mistakes(settings, _languages(block))
     wrong_methods = [*_methods(jobs)]
     yield from wrong_methods
+    yield from _symbols(settings, jobs)
     yield from _adapters(jobs)
     yield from _search(jobs)
     yield from _transfer(block)
     if not wrong_methods:
         yield from _long_search(settings)
-    yield from _forget_set(block)
+    yield from _forget_set(settings, block)
     yield from _innocent(settings, block)
     n, pool = block["n"], block["pool"]
     if block["save_models"] > n:
@@ -195,6 +199,17 @@ def _adapters(jobs: UnlearningJobs) -> Iterator[Mistake]:
                 )
 
 
+def _symbols(settings: Settings, jobs: UnlearningJobs) -> Iterator[Mistake]:
+    """Methods that need texts, for languages of symbols. A search is not asked for by default."""
+    known = [name for name in jobs.block["methods"] if name in jobs.table]
+    phases = [placed.phase for name in known for placed in jobs.table[name].placed]
+    for phase in (phase for phase in phases if not phase.works_on_symbols):
+        for key, languages in _languages(jobs.block).items():
+            if key != "unlearning/search/languages":
+                yield from symbols(settings, key, languages, phase.name)
+        return
+
+
 def _search(jobs: UnlearningJobs) -> Iterator[Mistake]:
     """Problems that are used both for the search of settings and for the evaluation."""
     asked = jobs.block["search"]
@@ -240,12 +255,13 @@ def _long_search(settings: Settings) -> Iterator[Mistake]:
         )
 
 
-def _forget_set(block: dict) -> Iterator[Mistake]:
+def _forget_set(settings: Settings, block: dict) -> Iterator[Mistake]:
     share, size, forget = block["share"], block["size"], block["forget"]
     if forget != DRAWN and not os.path.isfile(forget):
         remedy = f"give a text file with one string per line, or {DRAWN}"
         yield Mistake("unlearning/forget", f"no such file: {forget}; {remedy}")
-    if forget == DRAWN and round(share * size) == 0:
+    are_named = all(own_records.are_named(settings, name) for name in block["languages"])
+    if forget == DRAWN and not are_named and round(share * size) == 0:
         remedy = f"raise it to {1 / size:.2g} or more" if size > 1 else "raise unlearning/size"
         yield Mistake(
             "unlearning/share", f"{share:g} of {size} strings is less than one string; {remedy}"

@@ -63,7 +63,8 @@ def metrics(problem: Problem, methods: Iterable[UnlearnedModels]) -> pd.DataFram
         test strings that no model was trained on.
     mia_gap : distance between the mean mia_accuracy of unlearned and of retrained models.
     auc_loss, auc_zlib, auc_calibrated, auc_min_k, auc_min_k_plus : `auc` between the same strings,
-        of five scores: the loss per token; the nll per byte of the compressed text; the loss minus
+        of five scores: the loss per token; the nll per byte of the compressed text (of a record,
+        with its prompt); the loss minus
         the mean loss of the retrained models (for a retrained model: of the others); Min-K% Prob
         and Min-K%++, both of the 20 % least probable tokens. Calibration: Watson et al. 2022; zlib:
         Carlini et al. 2021, who divide the loss per token by the bytes.

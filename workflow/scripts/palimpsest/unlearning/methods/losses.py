@@ -142,19 +142,19 @@ def simnpo(nll_MB: torch.Tensor, n_tokens_MB: torch.Tensor, beta: float, gamma: 
 def dpo(
     nll_MB: torch.Tensor,
     reference_nll_MB: torch.Tensor,
-    preferred_nll_M1: torch.Tensor,
-    preferred_reference_nll_M1: torch.Tensor,
+    preferred_nll_MP: torch.Tensor,
+    preferred_reference_nll_MP: torch.Tensor,
     beta: float,
 ) -> torch.Tensor:
     """-1 / beta * log sigmoid(beta * (log r(preferred) - log r(string))), a mean over strings [M].
 
-    r is p / p_reference.
+    r is p / p_reference. One string is preferred to all (P is 1), or to each string another one.
 
     Source: Negative Preference Optimization (Zhang et al., 2024), equation 2, after Rafailov et
     al. (2023).
     """
-    preferred_M1 = preferred_reference_nll_M1 - preferred_nll_M1
-    margin_MB = beta * (preferred_M1 - (reference_nll_MB - nll_MB))
+    preferred_MP = preferred_reference_nll_MP - preferred_nll_MP
+    margin_MB = beta * (preferred_MP - (reference_nll_MB - nll_MB))
     return torch.nn.functional.softplus(-margin_MB).mean(1) / beta
 
 

@@ -26,7 +26,7 @@ from palimpsest.errors import UserError
 from palimpsest.lazy_import import lazy_import
 from palimpsest.models.trained import ADAMW, OPTIMIZERS
 from palimpsest.unlearning.methods.task import whole_part
-from palimpsest.unlearning.methods.values import DOMAIN, Choice, choice, number
+from palimpsest.unlearning.methods.values import DOMAIN, Choice, Texts, choice, number
 
 if TYPE_CHECKING:
     from palimpsest.models.trained import Weights
@@ -83,9 +83,10 @@ class Phase:
     name: ClassVar[str]
     needs_selection: ClassVar[bool] = False
     selects: ClassVar[bool] = False
+    works_on_symbols: ClassVar[bool] = True
 
     @classmethod
-    def domains(cls) -> dict[str, Number | Choice]:
+    def domains(cls) -> dict[str, Number | Choice | Texts]:
         return {field.name: field.metadata[DOMAIN] for field in dataclasses.fields(cls)}
 
     @property
@@ -97,6 +98,9 @@ class Phase:
     def sets(self) -> tuple[str, ...]:
         """The sets of strings that the phase reads."""
         return ()
+
+    def add_strings(self, task: Task) -> None:
+        """Add the strings that the phase needs beside the sets; before any phase prepares."""
 
     def prepare(self, task: Task) -> None:
         """Request outputs of the original models, before any phase changes the models."""

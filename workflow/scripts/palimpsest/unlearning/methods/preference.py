@@ -7,8 +7,8 @@ import numpy as np
 from palimpsest.unlearning.methods.ascent import HeldBack
 from palimpsest.unlearning.methods.losses import dpo, npo, real, simnpo, string_nll
 from palimpsest.unlearning.methods.phases import phase
-from palimpsest.unlearning.methods.sets import FORGET, VALIDATION
-from palimpsest.unlearning.methods.values import number
+from palimpsest.unlearning.methods.sets import FORGET, REFUSED, VALIDATION
+from palimpsest.unlearning.methods.values import number, texts
 
 
 def _nll(task, batch):
@@ -81,3 +81,41 @@ class DPO(HeldBack):
         nll_MB, original_MB = _nll(task, batch), task.reference.nll(batch)
         preferred = nll_MB[:, -1:], original_MB[:, -1:]
         return dpo(nll_MB[:, :-1], original_MB[:, :-1], *preferred, self.beta)
+
+
+@phase("refusal-dpo")
+class RefusalDPO(HeldBack):
+    """Direct preference optimisation: a refusal is preferred to each forget string's own answer.
+
+    It stands after the same prompt. Each step has as many refusals as strings, so it costs a pass
+    more. The string and the seed of the problem decide which of the `refusals` it is.
+
+    Source: TOFU: A Task of Fictitious Unlearning for LLMs (Maini et al., 2024), section 3.2.
+    """
+
+    works_on_symbols = False
+
+    beta: float = number(0.1, above=0)
+    refusals: tuple[str, ...] = texts()
+
+    @property
+    def passes_per_step(self):
+        return super().passes_per_step + 1
+
+    def add_strings(self, task):
+        task.refuse(self.refusals)
+
+    def prepare(self, task):
+        super().prepare(task)
+        for name in (FORGET, REFUSED):
+            task.reference.keep_nll(name)
+
+    def loss(self, task, batch, paired_batch):
+        refused_MB = task.refused_rows[batch.rows_MB]
+        both = task.batch(np.concatenate([batch.rows_MB, refused_MB], axis=1))
+        return super().loss(task, both, paired_batch)
+
+    def forget_loss(self, task, batch):
+        nll_MB, refused_MB = _nll(task, batch).chunk(2, dim=1)
+        original_MB, original_refused_MB = task.reference.nll(batch).chunk(2, dim=1)
+        return dpo(nll_MB, original_MB, refused_MB, original_refused_MB, self.beta)

@@ -18,7 +18,7 @@ import numpy as np
 from palimpsest.errors import UserError
 from palimpsest.lazy_import import lazy_import
 from palimpsest.unlearning.methods.losses import IGNORED, string_nll
-from palimpsest.unlearning.methods.sets import RETAIN
+from palimpsest.unlearning.methods.sets import FORGET, REFUSED, RETAIN
 from palimpsest.unlearning.run.setups import retraining_steps
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ def whole_part(value: float) -> int:
 class Step(Protocol):
     """A phase of a method, as a task runs it."""
 
+    def add_strings(self, task: Task) -> None:
+        """Add the strings that the phase needs beside the sets; before any phase prepares."""
+
     def prepare(self, task: Task) -> None:
         """Request the original models' outputs that the phase needs; before the first phase."""
 
@@ -77,7 +80,9 @@ class Task:
     `sets` maps the name of each set (`forget`, `retain`, `validation`) to rows of `strings`; a
     string with n copies occurs n times. `rate` is the peak learning rate of the model, or of its
     adapter. `seeds` has the entropy of the random numbers of each model. `budget` is the number of
-    passes over a batch that a method may make (`passes_within`).
+    passes over a batch that a method may make (`passes_within`). `refused` gives, from rows of
+    `strings` and some refusals, the prompt of each string with a refusal after it; None if no phase
+    refuses anything.
 
     `steps` counts the passes that were made, and `phase_number` the phases that were begun.
     """
@@ -91,25 +96,47 @@ class Task:
         batch_size: int,
         seeds: Sequence[tuple[int, ...]],
         budget: int,
+        refused: Callable[[np.ndarray, Sequence[str]], TokenisedStrings] | None = None,
     ):
         if len(seeds) != models.count or len({len(seed) for seed in seeds}) != 1:
             raise ValueError(
                 f"{len(seeds)} seeds for {models.count} models; give one seed per model, all of "
                 "equal length"
             )
-        self.models, self.strings = models, strings
+        self.models, self._refused = models, refused
         self.sets = {name: np.asarray(rows) for name, rows in sets.items()}
         self.rate, self.batch_size, self.budget = rate, batch_size, budget
         self.seeds = [tuple(map(int, seed)) for seed in seeds]
         self.reference = Reference(self)
         self.selected: Weights | None = None
+        self._refusals: tuple[str, ...] | None = None
         self.steps, self.phase_number = 0, 0
         self._noisy: dict[float, torch.Tensor] = {}
         self._drawn: tuple[int, torch.Tensor | None] = (-1, None)
         self._optimizers = _Optimizers(models)
         self._observer: _Observer | None = None
-        self._ids = torch.from_numpy(strings.ids).to(models.device)
-        self._targets = torch.from_numpy(strings.targets).to(models.device)
+        self._set_strings(strings)
+
+    def _set_strings(self, strings: TokenisedStrings) -> None:
+        self.strings = strings
+        self._ids = torch.from_numpy(strings.ids).to(self.models.device)
+        self._targets = torch.from_numpy(strings.targets).to(self.models.device)
+
+    def refuse(self, refusals: tuple[str, ...]) -> None:
+        """Add the set `REFUSED`; `refused_rows` int[strings] has its row of each forget string.
+
+        Raises `UserError` if another phase of the method has other refusals.
+        """
+        if self._refusals not in (None, refusals):
+            raise UserError("two phases of a method have different refusals; give both the same")
+        if self._refusals is not None:
+            return
+        forget, n_strings = np.unique(self.sets[FORGET]), len(self.strings.lengths)
+        self._refusals = refusals
+        self._set_strings(self.strings.with_more(self._refused(forget, refusals)))
+        self.sets[REFUSED] = n_strings + np.arange(len(forget))
+        self.refused_rows = np.full(n_strings, -1)
+        self.refused_rows[forget] = self.sets[REFUSED]
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -135,6 +162,8 @@ class Task:
         for name in sorted({name for phase in phases for name in phase.sets}):
             if not len(self.sets.get(name, ())):
                 raise UserError(f"there is no string in the {name} set, and the method needs some")
+        for phase in phases:
+            phase.add_strings(self)
         for phase in phases:
             phase.prepare(self)
         self.reference.compute()

@@ -8,6 +8,7 @@ from dataclasses import MISSING, dataclass
 from typing import Any
 
 from palimpsest.allowed import Number
+from palimpsest.plain_text import stripped_lines
 
 DOMAIN = "domain"
 
@@ -33,6 +34,31 @@ class Choice:
         return f"a list of some of {known}" if self.several else f"one of {known}"
 
 
+@dataclass(frozen=True)
+class Texts:
+    """Texts, in a list or in a text file with one on each line.
+
+    They become a part of commands, so they may have `most` bytes together.
+    """
+
+    most: int = 20_000
+
+    def check(self, value: Any) -> tuple[str, ...]:
+        """The texts; `ValueError` if there are none, or too many. `UserError` of a lost file."""
+        if isinstance(value, str):
+            value = stripped_lines(value)
+        if not isinstance(value, list | tuple) or not value:
+            raise ValueError
+        if any(not isinstance(text, str) or not text.strip() for text in value):
+            raise ValueError
+        if sum(len(text.encode()) for text in value) > self.most:
+            raise ValueError
+        return tuple(value)
+
+    def __str__(self) -> str:
+        return f"a list of texts, or a .txt file with one a line; at most {self.most:,} bytes"
+
+
 def number(default: float = MISSING, **bounds: float) -> Any:
     """A field that holds a number within bounds: `above`, `least`, `below`, `most`.
 
@@ -53,5 +79,9 @@ def choices(words: Sequence[str], default: tuple[str, ...] = MISSING) -> Any:
     return _field(default, Choice(tuple(words), several=True))
 
 
-def _field(default: Any, domain: Number | Choice) -> Any:
+def texts() -> Any:
+    return _field(MISSING, Texts())
+
+
+def _field(default: Any, domain: Number | Choice | Texts) -> Any:
     return dataclasses.field(default=default, metadata={DOMAIN: domain})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import torch
@@ -11,7 +14,10 @@ from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.jobs.bench import Bench, HolderOf
 from palimpsest.models import Models
+from palimpsest.models.build import limits
+from palimpsest.models.limits import check_positions, shown
 from palimpsest.training.attempts import Passes
+from palimpsest.training.batches import TokenisedStrings, encode
 from palimpsest.training.runs import Run
 from palimpsest.unlearning.evaluate.token_scores import token_scores
 from palimpsest.unlearning.methods.sets import (
@@ -36,7 +42,8 @@ class Workbench(Bench):
 
     def __init__(self, run: Run, holder: HolderOf, passes: Passes | None = None):
         super().__init__(run, holder, passes)
-        split = tables.read(run.dataset, STRINGS)["split"].to_numpy()
+        strings = tables.read(run.dataset, STRINGS)
+        self.texts, split = strings["text"].to_numpy(), strings["split"].to_numpy()
         self.rows = {
             name: np.repeat(np.flatnonzero(split == value), self._copies(split == value))
             for name, value in SPLITS.items()
@@ -61,7 +68,33 @@ class Workbench(Bench):
             batch_size=recipe.batch_size,
             seeds=seeds,
             budget=passes_within(cutoff, recipe.epochs, n_retain, recipe.batch_size),
+            refused=self.refused,
         )
+
+    def refused(self, rows: np.ndarray, refusals: Sequence[str]) -> TokenisedStrings:
+        """The prompts of some strings, each with the refusal that is drawn for this string.
+
+        Raises `UserError` if the strings are symbols, or if the model does not take the length.
+        """
+        corpus, row = self.run.corpus, self.run.row
+        if not corpus.is_text:
+            raise UserError(
+                f"{corpus.name}: its strings are symbols, and refusals are texts; leave the method "
+                "out, or name a corpus of records"
+            )
+        prompts = [text[: corpus.prompt_letters(text)] for text in self.texts[rows]]
+        drawn = [
+            np.random.default_rng([self.keys["seed"], zlib.crc32(name.encode())]).choice(refusals)
+            for name in self.material.string_ids[rows]
+        ]
+        texts = [prompt + refusal for prompt, refusal in zip(prompts, drawn, strict=True)]
+        letters, predict_end = list(map(len, prompts)), self.run.recipe.predict_end
+        found = encode(texts, self.material.token_ids, predict_end, letters, "refusal")
+        longest = int(found.lengths.argmax())
+        what, most = f"the refusal {shown(texts[longest])}", limits(row, self.run.scale).positions
+        remedy = "shorten the refusals"
+        check_positions(self.run.model, what, int(found.lengths[longest]), most, lambda _: remedy)
+        return found
 
     def set_loss(self, name: str, measured: np.ndarray) -> np.ndarray:
         """Loss float64[M] of a set, nats per token; `measured` is float64[M, 3, S]."""
