@@ -127,7 +127,7 @@ class RecordsCorpus:
             return self.is_trained
         return np.isin(self.together, self._shuffled(seed)[: self.n_trained_groups(holdout)])
 
-    def n_trained_groups(self, holdout: float) -> int:
+    def n_trained_groups(self, holdout: float = 0.0) -> int:
         """Number of groups with a record to be trained on, see `sides`."""
         if self.is_trained is not None:
             return len(set(self.together[self.is_trained]))
@@ -150,10 +150,6 @@ class RecordsCorpus:
     def _shuffled(self, seed: int) -> list[str]:
         """The names of the groups in a random order."""
         return list(dict.fromkeys(self.together[order_of_groups(self.together, seed)]))
-
-    @cached_property
-    def n_trained_groups(self) -> int:
-        return len(set(self._together[self.trained]))
 
     def of_split(self, split: str) -> list[String]:
         """The distinct strings of a split, in the order of the file."""

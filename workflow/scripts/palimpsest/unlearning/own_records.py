@@ -82,7 +82,7 @@ def _drawn(block: Mapping, where: str, name: str, corpus: RecordsCorpus) -> Iter
         yield _no_derivations(name)
     if block["groups"] != "record" or block["forget"] != DRAWN:
         return
-    share, n_groups = block["share"], corpus.n_trained_groups
+    share, n_groups = block["share"], corpus.n_trained_groups()
     remedy = "add records of other groups, or set unlearning/groups to string"
     if n_groups < 2:
         yield Mistake(where, f"{name} has only one group of records to be trained on; {remedy}")
