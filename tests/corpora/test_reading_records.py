@@ -293,15 +293,15 @@ LINES = b'{"text": "one"}\n{"text": "two"}\n{"text": "three"}\n' * 2000
         ),
         (
             "a.json.gz",
-            gzip.compress(b"[1]")[:-1],
+            gzip.compress(b"[1]", mtime=0)[:-1],
             "a.json.gz:1: cannot be uncompressed from here on",
         ),
         (
             "a.jsonl.gz",
-            gzip.compress(b'{"text": "\xff"}'),
+            gzip.compress(b'{"text": "\xff"}', mtime=0),
             "a.jsonl.gz:1: not UTF-8 text (byte 0xff)",
         ),
-        ("a.jsonl.gz", gzip.compress(LINES + b"\0"), "a.jsonl.gz:6001: has a byte of 0"),
+        ("a.jsonl.gz", gzip.compress(LINES + b"\0", mtime=0), "a.jsonl.gz:6001: has a byte of 0"),
         (
             "a.parquet.gz",
             b"",
