@@ -254,6 +254,15 @@ def test_a_refusal_stands_after_the_question_and_is_decided_by_the_record(workbe
     ] == said[::-1]
 
 
+def test_a_tokenizer_that_does_not_say_where_a_token_ends_takes_no_prompts(workbench, monkeypatch):
+    """Such as those of transformers that are written in Python."""
+    known = workbench.material.token_ids
+    monkeypatch.setattr(type(known.tokenizer), "is_fast", False)
+    rows = np.unique(workbench.rows["forget"])
+    line = message(lambda: workbench.refused(rows, REFUSALS))
+    assert "its tokenizer does not say where a token ends, so it cannot tell prompts apart" in line
+
+
 def test_too_long_refusals_are_refused(workbench):
     rows = np.unique(workbench.rows["forget"])
     line = message(lambda: workbench.refused(rows, ["no " * 5000]))
