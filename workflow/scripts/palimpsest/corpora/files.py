@@ -59,7 +59,7 @@ def read_grammar(path: str | Path) -> Grammar:
     Raises `UserError` if the corpus is a text, or the file cannot be read.
     """
     if Path(path).suffix in (TEXT, RECORDS):
-        raise UserError(f"{path}: holds texts; a sample, targets and entropies need a grammar")
+        raise UserError(f"{path}: is a text; a sample, targets and entropies need a grammar")
     return corpus_of_grammar(Grammar.from_file(path)).grammar
 
 
