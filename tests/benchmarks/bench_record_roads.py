@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,10 +89,10 @@ def rows(tiny: bool = False) -> Iterator[Row]:
     n_trained, seeds, epochs = (24, [0], 2) if tiny else (240, [0, 1, 2, 3, 4], EPOCHS)
     table = answers(n_trained, seeds, epochs)
     table["found"] = table["p_value"] <= LEVEL
-    table["run"] = table["seed"].astype("Int64").astype(str).where(
-        table["seed"].notna(), table["model"]
-    )  # fmt: skip
-    for (measure, evidence), road in table.groupby(["measure", "evidence"], sort=False):
+    is_retrained = table["seed"].notna()
+    table["road"] = np.where(is_retrained, "retraining", "checkpoint")
+    table["run"] = np.where(is_retrained, table["seed"].astype(str), table["model"])
+    for (road_name, measure), road in table.groupby(["road", "measure"], sort=False):
         by_run = road.groupby("run")
         share = {
             copies: by_run.apply(lambda own, n=copies: own.loc[own["copies"] == n, "found"].mean())
@@ -99,9 +100,9 @@ def rows(tiny: bool = False) -> Iterator[Row]:
         }
         precision = by_run.apply(lambda own: (own["copies"] > 0)[own["found"]].mean())
         shown = ", ".join(f"{n}: {with_interval(student(values))}" for n, values in share.items())
-        print(f"{measure} ({evidence}), found by copies: {shown}; precision "
+        print(f"{measure} ({road_name}), found by copies: {shown}; precision "
               f"{with_interval(student(precision.dropna()))}")  # fmt: skip
-        name = f"{measure} ({evidence}): found, of 8 copies; peer: never trained on"
+        name = f"{measure} ({road_name}): found, of 8 copies; peer: never trained on"
         yield at_least(name, share[8].mean(), share[0].mean(), "share", target_ratio=1)
 
 

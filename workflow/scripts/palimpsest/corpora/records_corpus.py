@@ -52,8 +52,12 @@ class RecordsCorpus:
 
     @cached_property
     def alphabet(self) -> Alphabet:
-        """The tokenizer of twins is trained on the records that may be trained on."""
-        texts = [text_of(self.strings[place]) for place in self.trained]
+        """The tokenizer of twins is trained on all records, once each, whoever is trained on them.
+
+        A tokenizer of the training records alone would cut these into fewer tokens than others, so
+        that a model that memorised nothing would seem to know them better.
+        """
+        texts = map(text_of, dict.fromkeys(self.strings))
         return Alphabet(tokenizer=byte_level_tokenizer(texts))
 
     def prompt_letters(self, text: str) -> int:

@@ -38,6 +38,17 @@ def sample_by_copies(strings: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
     return strings.loc[sorted(np.concatenate(chosen))]
 
 
+def in_tokens_of_a_model(strings: pd.DataFrame, n_tokens: np.ndarray) -> pd.DataFrame:
+    """A dataset with the tokens of a model, int[strings], and the optimal losses per such token.
+
+    They differ from those of the dataset if the model's tokenizer cuts the strings.
+    """
+    if (n_tokens == strings["n_tokens"]).all():
+        return strings
+    optimal = strings["optimal_loss"] * strings["n_tokens"] / n_tokens
+    return strings.assign(n_tokens=n_tokens, optimal_loss=optimal)
+
+
 def placebo_of(strings: pd.DataFrame, name: str) -> str | None:
     """The placebo of a string: the candidate whose Bayes-optimal loss is nearest to the string's.
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import traces
-from palimpsest.datasets.choices import candidates
+from palimpsest.datasets.choices import candidates, in_tokens_of_a_model
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
@@ -387,16 +387,12 @@ def paired(
 def of_run(trace: Trace | TokenLosses, strings: pd.DataFrame) -> pd.DataFrame:
     """The dataset of a run, with the numbers of tokens of its model and the optimal losses by them.
 
-    They differ from those of the dataset if the model's tokenizer cuts the strings. Raises
-    `UserError` unless the trace is of a run on this dataset, with known probabilities.
+    Raises `UserError` unless the trace is of a run on this dataset, with known probabilities.
     """
     _check_same_run(trace, strings)
     place = pd.Index(trace.string_ids).get_indexer(strings["string_id"])
     n_tokens = np.where(place >= 0, trace.n_tokens[place], strings["n_tokens"])
-    if (n_tokens == strings["n_tokens"]).all():
-        return strings
-    optimal = strings["optimal_loss"] * strings["n_tokens"] / n_tokens
-    return strings.assign(n_tokens=n_tokens, optimal_loss=optimal)
+    return in_tokens_of_a_model(strings, n_tokens)
 
 
 def _check_same_run(trace: Trace | TokenLosses, strings: pd.DataFrame) -> None:

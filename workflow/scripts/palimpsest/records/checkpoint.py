@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
 from palimpsest.corpora.records import Records
-from palimpsest.errors import UserError
+from palimpsest.errors import Notice, UserError
 from palimpsest.models.folders import SAVE_AGAIN
 from palimpsest.models.limits import Limits
 from palimpsest.records.losses import Losses
@@ -29,6 +30,7 @@ if not torch.cuda.is_available():
 
 BITS, NATS = "bits per byte", "nats per token"
 TOO_LONG = "cut the records into windows: the key window of the corpus, or records.in_windows"
+NEAR = 0.01  # relative difference of losses of a model in two number formats
 AT_ONCE = 16  # records per forward pass
 
 
@@ -74,6 +76,14 @@ def measure(
         raise UserError(
             f"{reference}: gives every record the same loss as {model}; they are one model under "
             "two names: name another reference"
+        )
+    if other is not None and np.allclose(own.nll, other.nll, rtol=NEAR):
+        warnings.warn(
+            Notice(
+                f"{reference}: gives every record nearly the same loss as {model}; if it is the "
+                "same model in another number format, name another reference"
+            ),
+            stacklevel=2,
         )
     if other is not None and unit == NATS and not np.array_equal(own.n_tokens, other.n_tokens):
         raise UserError(

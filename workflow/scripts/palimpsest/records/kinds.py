@@ -18,19 +18,20 @@ loss float: the model's loss of the record at the last checkpoint: nats per toke
 threshold float: the record is memorised if its loss is below
 score float: how far the loss is below the threshold, from 0 to 1
 memorised bool: whether the score is above 0
+share_unseen float?: share of the records never trained on that the same measure calls memorised:
+    the placebo; null: there are none
 p_value float?: share of the records never trained on, with this one, that are as far below their
     threshold; null: there are none
 n_trained int: records on which the model was trained
 n_unseen int: records on which it was not
 share_trained float: share of the records on which the model was trained that are called memorised
-share_unseen float?: the same of the records on which it was not: the placebo; null: there are none
 difference float?: share_trained − share_unseen; null without a placebo
 lower float?: lower end of the 95 % interval of the difference, over groups; null without a placebo
 upper float?: its upper end; null without a placebo
 detected float?: share of the records on which the model was trained whose p-value is at most
-    records/false_alarms; null without a placebo
+    records/false_alarms; null without a placebo, or with one too small for such a p-value
 detected_unseen float?: the same of the records on which it was not, at most records/false_alarms;
-    null without a placebo
+    null likewise
 """)
 OF_A_MODEL = "language model"
 RETRAINED = Kind(
@@ -57,7 +58,10 @@ MEASURED = Kind(
     ),
 )
 MEASURE = "measure evidence"
-ANSWERS_OF = f"{OF_A_MODEL} seed? id group trained {MEASURE} loss threshold score memorised p_value"
+ANSWERS_OF = (
+    f"{OF_A_MODEL} seed? id group trained {MEASURE} loss threshold score memorised p_value "
+    "share_unseen"
+)
 OF_ROADS = {
     "seed": "int?: seed of the training; null for a model that Palimpsest did not train",
     "evidence": "str: what the threshold rests on: constant, retraining, reference model, or "

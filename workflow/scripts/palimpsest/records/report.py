@@ -50,15 +50,20 @@ def share_rows(shares: pd.DataFrame) -> list[dict]:
         rows.append(
             {
                 **row,
+                "was": "was" if found["seed"].notna().all() else "is said to have been",
                 "n": f"{first['n_trained']:,} / {first['n_unseen']:,}",
                 "trained": percent(found["share_trained"].mean()),
                 "unseen": percent(found["share_unseen"].mean()) if has_placebo else "unknown",
                 "difference": difference(found) if has_placebo else "–",
-                "detected": percent(found["detected"].mean()) if has_placebo else "–",
-                "false_alarms": percent(found["detected_unseen"].mean()) if has_placebo else "–",
+                "detected": _share(found["detected"]),
+                "false_alarms": _share(found["detected_unseen"]),
             }
         )
     return rows
+
+
+def _share(values: pd.Series) -> str:
+    return percent(values.mean()) if values.notna().all() else "–"
 
 
 def difference(found: pd.DataFrame) -> str:

@@ -43,7 +43,9 @@ def answer(
     for keys, losses, threshold in _losses(retrained, measured, given, columns, loss_threshold):
         of_model = answers(losses, start=start, loss_threshold=threshold, false_alarms=false_alarms)
         about = {"language": language, **keys}
-        found.append(of_model.table.assign(**about))
+        share_unseen = of_model.placebo.set_index("measure")["share_unseen"]
+        table = of_model.table.assign(**about)
+        found.append(table.assign(share_unseen=table["measure"].map(share_unseen)))
         shares.append(of_model.placebo.assign(**about))
     whole, placebo = (pd.concat(parts, ignore_index=True) for parts in (found, shares))
     return {

@@ -218,9 +218,10 @@ def _compared(memorised: np.ndarray, trained: np.ndarray | None, groups: np.ndar
 def _detected(p_values: np.ndarray, trained: np.ndarray | None, false_alarms: float) -> dict:
     """The shares of both sides that are as far below their threshold as few unseen records are.
 
-    NaN without a placebo.
+    NaN without a placebo, or with one so small that no p-value is as low as `false_alarms`.
     """
-    if trained is None or trained.all():
+    n_unseen = 0 if trained is None else int((~trained).sum())
+    if 1 / (n_unseen + 1) > false_alarms:
         return {"detected": np.nan, "detected_unseen": np.nan}
     is_detected = p_values <= false_alarms
     return {

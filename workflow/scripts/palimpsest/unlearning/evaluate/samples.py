@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from palimpsest import tables
+from palimpsest.datasets.choices import in_tokens_of_a_model
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.regimes import replicate_of
@@ -446,9 +447,10 @@ def read_problem(
     """
     strings = tables.read(dataset, STRINGS)
     string_ids = strings["string_id"].to_numpy(dtype=object)
+    trained = read_trained(originals, ORIGINAL, string_ids)
     problem = Problem(
-        strings,
-        read_trained(originals, ORIGINAL, string_ids),
+        in_tokens_of_a_model(strings, trained.n_tokens),
+        trained,
         read_trained(retrained, RETAIN, string_ids),
         tuple(setups),
         read_trained(innocent, RETAIN, string_ids) if innocent else None,
