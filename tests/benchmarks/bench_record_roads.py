@@ -19,7 +19,7 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "workflow/scripts")]
 
-from rows import Row, at_least, main  # noqa: E402
+from rows import Row, main, shown  # noqa: E402
 
 from helpers.projects import copy_of_the_project  # noqa: E402
 from palimpsest.estimates import with_interval  # noqa: E402
@@ -52,7 +52,7 @@ def run(folder: Path, *targets: str, **config) -> None:
     (folder / "roads.json").write_text(json.dumps({**ALONE, **config}))
     command = [sys.executable, "-m", "snakemake", "--cores", "2", *targets]
     command += ["--configfile", "roads.json", "--quiet", "rules", "reason"]
-    subprocess.run(command, cwd=folder, check=True)
+    subprocess.run(command, cwd=folder, check=True, stdout=sys.stderr)
 
 
 def answers(n_trained: int, seeds: list[int], epochs: int) -> pd.DataFrame:
@@ -94,16 +94,20 @@ def rows(tiny: bool = False) -> Iterator[Row]:
     table["run"] = np.where(is_retrained, table["seed"].astype(str), table["model"])
     for (road_name, measure), road in table.groupby(["road", "measure"], sort=False):
         by_run = road.groupby("run")
-        share = {
-            copies: by_run.apply(lambda own, n=copies: own.loc[own["copies"] == n, "found"].mean())
-            for copies in (0, *COPIES)
-        }
-        precision = by_run.apply(lambda own: (own["copies"] > 0)[own["found"]].mean())
-        shown = ", ".join(f"{n}: {with_interval(student(values))}" for n, values in share.items())
-        print(f"{measure} ({road_name}), found by copies: {shown}; precision "
-              f"{with_interval(student(precision.dropna()))}")  # fmt: skip
-        name = f"{measure} ({road_name}): found, of 8 copies; peer: never trained on"
-        yield at_least(name, share[8].mean(), share[0].mean(), "share", target_ratio=1)
+        what = f"{measure} ({road_name})"
+        unseen = share_found(by_run, 0)
+        for copies in COPIES:
+            found = share_found(by_run, copies)
+            name = f"{what}, {copies} copies: {with_interval(student(found))}; peer: unseen"
+            yield shown(name, found.mean(), unseen.mean(), "found", found.mean() / unseen.mean())
+        precision = by_run.apply(lambda own: (own["copies"] > 0)[own["found"]].mean()).dropna()
+        name = f"{what}, precision: {with_interval(student(precision))}; peer: all found"
+        yield shown(name, precision.mean(), 1.0, "share", precision.mean())
+
+
+def share_found(by_run, copies: int) -> pd.Series:
+    """The share of the records with so many copies that are found, of each run."""
+    return by_run.apply(lambda own: own.loc[own["copies"] == copies, "found"].mean())
 
 
 if __name__ == "__main__":

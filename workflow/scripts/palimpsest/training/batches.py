@@ -97,16 +97,19 @@ def encode(
     predict_end: bool,
     prompts: Sequence[int] | None = None,
     what: str = "string",
+    filler: int | None = None,
 ) -> TokenisedStrings:
     """Strings as the tokens of a model, each after a start token. Raises as `tokens.rows`.
 
     `prompts` are the numbers of the first letters of texts whose tokens are not predicted, and
-    `what` is what a string is called in messages.
+    `what` is what a string is called in messages. Shorter strings are padded with `filler`, or else
+    with the end token.
     """
     tail = [tokens.end] if predict_end else []
     rows = [[tokens.start, *row, *tail] for row in tokens.rows(texts, what)]
     skipped = 0 if prompts is None or not any(prompts) else tokens.prompts(texts, prompts, what)
-    return TokenisedStrings.of_rows(rows, tokens.end, skipped)
+    padding = tokens.end if filler is None else filler
+    return TokenisedStrings.of_rows(rows, padding, skipped)
 
 
 def micro_batches(

@@ -33,7 +33,7 @@ def encode_texts(
     weights do not have.
     """
     tokens = TextTokens.of(name, tokenizer)
-    encoded = encode(texts, tokens, False, prompts, what)
+    encoded = encode(texts, tokens, False, prompts, what, filler=tokens.start)
     longest = int(encoded.lengths.argmax())
     check_positions(
         name,
