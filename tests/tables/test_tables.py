@@ -34,9 +34,11 @@ def generated(kind, n=5, seed=0):
         elif pa.types.is_list(field.type):
             cells = list(chance.normal(size=(n, 3)).astype(np.float32))
         else:
-            cells = pd.array(chance.random(n) < 0.5)
+            # A column of pandas with true, false and nothing holds objects.
+            cells = pd.Series(chance.random(n) < 0.5, dtype=object if field.nullable else bool)
         if field.nullable:
-            cells[1] = pd.NA if cells.dtype != "float64" else np.nan
+            is_of_objects = cells.dtype == object
+            cells[1] = None if is_of_objects else np.nan if cells.dtype == "float64" else pd.NA
         frame[field.name] = cells
     return pd.DataFrame(frame)
 

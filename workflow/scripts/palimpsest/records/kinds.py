@@ -69,7 +69,7 @@ OF_ROADS = {
 }
 ANSWERS = Kind(
     "record_answers",
-    "One row per record, model, seed and measure: is the record memorised?",
+    "One row per record, model, seed and measure: whether the record is memorised.",
     f"{OF_CORPUS}/answers.parquet",
     columns(ANSWERS_OF, **OF_ROADS),
 )
