@@ -151,8 +151,9 @@ def test_the_column_trained_decides_the_side():
     texts = ["one one one", "two", "three three"]
     mine = corpus(texts, trained=[True, False, True])
     assert mine.sides(0, 0.9).tolist() == [True, False, True]
-    assert mine.alphabet.tokenizer == byte_level_tokenizer([texts[0], texts[2]])
-    assert corpus(texts).alphabet.tokenizer == byte_level_tokenizer(texts)
+    # A tokenizer of the training records alone would cut them into fewer tokens than the others.
+    assert mine.alphabet.tokenizer == byte_level_tokenizer(texts)
+    assert corpus([*texts, "two"]).alphabet == mine.alphabet
     both = corpus(texts, trained=[True, False, True], splits=["forget", "test", "retain"])
     assert both.is_trained.tolist() == [True, False, True]
     said = message(
