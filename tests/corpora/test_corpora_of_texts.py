@@ -15,6 +15,7 @@ from scipy.stats import binomtest
 
 from helpers.experiments import message
 from helpers.projects import ROOT
+from helpers.records import corpus
 from palimpsest import tables
 from palimpsest.corpora import read_corpus, string_of, text_of
 from palimpsest.corpora.corpus import TEST, TRAIN
@@ -33,14 +34,6 @@ from palimpsest.corpora.text_grammar_corpus import TextGrammarCorpus
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.models.alphabets import byte_level_tokenizer
-
-
-def corpus(texts, groups=None, **columns) -> RecordsCorpus:
-    ids = np.array([f"r{n}" for n in range(len(texts))], dtype=object)
-    groups = ids if groups is None else np.array(groups, dtype=object)
-    arrays = {name: np.array(values) for name, values in columns.items()}
-    trained = arrays.pop("trained", None)
-    return RecordsCorpus("mine", Records(ids, np.array(texts, object), trained, groups, **arrays))
 
 
 @st.composite

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from helpers.experiments import message
-from palimpsest.corpora.records import Records
+from helpers.records import corpus
 from palimpsest.corpora.records_corpus import RecordsCorpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
@@ -20,14 +20,6 @@ from palimpsest.traces import Trace
 FOLDS, HOLDOUT = 3, 0.25
 MADE_BY = "palimpsest.records.folds:records"
 EPOCHS = np.array([0, 2, 5])
-
-
-def corpus(texts, groups=None, **columns) -> RecordsCorpus:
-    ids = np.array([f"r{n}" for n in range(len(texts))], dtype=object)
-    groups = ids if groups is None else np.array(groups, dtype=object)
-    arrays = {name: np.array(values) for name, values in columns.items()}
-    trained = arrays.pop("trained", None)
-    return RecordsCorpus("mine", Records(ids, np.array(texts, object), trained, groups, **arrays))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ The job waits for a free GPU, and for another job on the same records and checkp
 
 import argparse
 import sys
+from dataclasses import fields
 from functools import partial
 
 from palimpsest import launch
@@ -40,16 +41,8 @@ def work(arguments: argparse.Namespace, attempts: Attempts) -> None:
     with launch.importing():
         from palimpsest.records.asking import RecordsJob, measure_records
 
-    job = RecordsJob(
-        arguments.language,
-        arguments.name,
-        arguments.corpus,
-        arguments.table,
-        arguments.model,
-        arguments.reference,
-        arguments.threads,
-    )
-    measure_records(job, attempts)
+    given = {field.name: getattr(arguments, field.name) for field in fields(RecordsJob)}
+    measure_records(RecordsJob(**given), attempts)
 
 
 if __name__ == "__main__":

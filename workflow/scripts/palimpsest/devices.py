@@ -89,7 +89,7 @@ def _show(devices: list[str]) -> None:
     DeepSpeed 0.19 reads the variable as whole numbers, so GPUs are named by their places in the
     list of `nvidia-smi`, which is in the order of the bus. A part of a GPU (MIG) has no such place.
     """
-    installed = _installed()
+    installed = _installed() if devices else []
     numbers = {name: str(place) for place, name in enumerate(installed)}
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(numbers.get(name, name) for name in devices)

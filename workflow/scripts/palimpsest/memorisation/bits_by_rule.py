@@ -4,16 +4,17 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import token_losses
-from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.languages.decisions import decisions, levels
 from palimpsest.memorisation.bits import memorised_bits
-from palimpsest.memorisation.likelihoods import TRAIN, UNSEEN, members_of_groups, read_runs
-from palimpsest.memorisation.runs import run_name
+from palimpsest.memorisation.likelihoods import (
+    TRAIN,
+    UNSEEN,
+    check_optimal_losses,
+    members_of_groups,
+    read_runs,
+)
 from palimpsest.token_losses import TokenLosses
-
-# Nats: the largest allowed difference between a dataset's Bayes-optimal loss and the grammar's
-ROUNDING = 1e-6
 
 MEANS = ("symbols", "optimal", "bits")
 
@@ -95,7 +96,7 @@ def rows_of_run(losses: TokenLosses, strings: pd.DataFrame, decided: Decided) ->
         table[column] = pd.concat([decided.rules[column]] * n_epochs, ignore_index=True)
     for group, members in members_of_groups(strings).items():
         loss, share = decided.of(members["text"])
-        _check_loss(losses, members, loss)
+        check_optimal_losses(losses, members, loss)
         bits = memorised_bits(losses.of(members["string_id"]), loss)
         means = {
             "symbols": np.tile(share.sum(axis=0), n_epochs),
@@ -107,14 +108,3 @@ def rows_of_run(losses: TokenLosses, strings: pd.DataFrame, decided: Decided) ->
         for name in MEANS:
             table[f"{name}{suffix}"] = means[name] / len(members) if len(members) else np.nan
     return table
-
-
-def _check_loss(losses: TokenLosses, strings: pd.DataFrame, loss: np.ndarray) -> None:
-    """Raise `UserError` unless the dataset's Bayes-optimal losses are those of the grammar."""
-    n_tokens = strings["n_tokens"].to_numpy()
-    total = (strings["optimal_loss"] * n_tokens).sum()
-    if len(loss) != n_tokens.sum() or abs(loss.sum() - total) > ROUNDING * max(1, len(loss)):
-        raise UserError(
-            f"{run_name(losses.run)}: the Bayes-optimal losses of its dataset are not those of the "
-            "grammar; the dataset is of another grammar: delete it and rerun"
-        )

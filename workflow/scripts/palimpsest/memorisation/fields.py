@@ -10,14 +10,16 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import token_losses
-from palimpsest.errors import UserError
 from palimpsest.languages import Grammar, field_losses
 from palimpsest.memorisation.bits import memorised_bits
-from palimpsest.memorisation.likelihoods import members_of_groups, read_runs
-from palimpsest.memorisation.runs import run_name
+from palimpsest.memorisation.likelihoods import (
+    ROUNDING,
+    check_optimal_losses,
+    members_of_groups,
+    read_runs,
+)
 from palimpsest.token_losses import TokenLosses
 
-ROUNDING = 1e-6  # nats
 REST = -1  # of a token: it has no letter of a field
 
 
@@ -68,7 +70,7 @@ def _rows(
     texts = strings["text"].tolist()
     cut = np.split(losses.ends_of(strings["string_id"]), np.cumsum(strings["n_tokens"])[:-1])
     optimal = optimal_losses(characters, texts, cut, predict_end)
-    _check_loss(losses, strings, optimal)
+    check_optimal_losses(losses, strings, optimal)
     spans = field_losses(grammar, texts)
     spans["determined"] = spans["optimal_nll"] < ROUNDING
     parts, part = _parts(spans, tokens_of_fields(spans, texts, cut))
@@ -188,13 +190,3 @@ def optimal_losses(
         found.append(-np.diff(log_so_far, prepend=0.0))
     # Rounding may carry the loss of what is certain below 0.
     return np.maximum(np.concatenate(found), 0.0)
-
-
-def _check_loss(losses: TokenLosses, strings: pd.DataFrame, optimal: np.ndarray) -> None:
-    """Raise `UserError` unless the dataset's Bayes-optimal losses are those of the grammar."""
-    total = (strings["optimal_loss"] * strings["n_tokens"]).sum()
-    if not abs(optimal.sum() - total) < ROUNDING * max(1, len(optimal)):
-        raise UserError(
-            f"{run_name(losses.run)}: the Bayes-optimal losses of its dataset are not those of the "
-            "grammar; the dataset is of another grammar: delete it and rerun"
-        )

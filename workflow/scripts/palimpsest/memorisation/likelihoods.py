@@ -16,6 +16,7 @@ from palimpsest.token_losses import TokenLosses
 from palimpsest.traces import Trace
 
 TRAIN, UNSEEN = "train", "unseen"
+ROUNDING = 1e-6  # nats, below which Bayes-optimal losses do not differ
 Measured = TypeVar("Measured", Trace, TokenLosses)
 
 
@@ -73,3 +74,18 @@ def by_group(trace: Trace, strings: pd.DataFrame) -> dict[str, Likelihoods]:
 
 def members_of_groups(strings: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {TRAIN: strings[strings["count"] > 0], UNSEEN: strings[candidates(strings)]}
+
+
+def check_optimal_losses(losses: TokenLosses, strings: pd.DataFrame, loss: np.ndarray) -> None:
+    """Raise `UserError` unless the dataset's Bayes-optimal losses are those of the grammar.
+
+    `loss` float64[tokens] are those of all tokens of the strings under the grammar, in nats.
+    """
+    n_tokens = strings["n_tokens"].to_numpy()
+    total = (strings["optimal_loss"] * n_tokens).sum()
+    is_near = abs(loss.sum() - total) < ROUNDING * max(1, len(loss))
+    if len(loss) != n_tokens.sum() or not is_near:
+        raise UserError(
+            f"{run_name(losses.run)}: the Bayes-optimal losses of its dataset are not those of the "
+            "grammar; the dataset is of another grammar: delete it and rerun"
+        )

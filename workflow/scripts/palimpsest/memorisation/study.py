@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from palimpsest.configuration.checks import (
@@ -15,7 +16,8 @@ from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import GRID, Settings
 from palimpsest.lazy_import import lazy_import, named
 from palimpsest.paths import STUDY_TABLE, fill
-from palimpsest.requests import Runs, paths_of
+from palimpsest.paths import TOKENS as TOKENS_PATH
+from palimpsest.requests import TOKENS, Runs, paths_of
 from palimpsest.tables.kinds import Column, Kind
 
 pd = lazy_import("pandas")
@@ -147,3 +149,22 @@ class Study:
 
     def _all_runs(self, settings: Settings) -> list[Runs]:
         return [runs for name in self.languages(settings) for runs in self.runs(settings, name)]
+
+
+class StudyOfTokens(Study):
+    """A study of the losses of single tokens, beside what the language's grammar leaves open."""
+
+    files: ClassVar = {"tokens": TOKENS_PATH}
+
+    def runs(self, settings: Settings, language: str) -> list[Runs]:
+        """The runs on a language; each keeps the losses of its tokens."""
+        return [
+            replace(runs, keeps=runs.keeps | {TOKENS}) for runs in super().runs(settings, language)
+        ]
+
+    def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
+        corpus = [settings.corpus_file(language)]
+        return {**super().inputs(settings, language), "corpus": corpus}
+
+    def parameters(self, settings: Settings, language: str) -> dict:
+        return {"predict_end": settings.config["datasets"]["predict_end"]}

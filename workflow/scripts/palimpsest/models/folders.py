@@ -14,7 +14,8 @@ PICKLED = ("pytorch_model*.bin", "*.pt", "*.pth", "*.ckpt")
 
 def is_folder(id: str) -> bool:
     """Whether an `id` names a local folder, existing or not; an id of the hub is `owner/name`."""
-    return Path(id).is_dir() or id.startswith((".", "/", "~")) or id.count("/") > 1
+    is_path = id.startswith((".", "/", "~")) or id.endswith("/") or id.count("/") > 1
+    return Path(id).is_dir() or is_path
 
 
 def read_json(path: str | Path) -> dict:

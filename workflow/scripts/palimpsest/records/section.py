@@ -153,18 +153,12 @@ def _checkpoint(settings: Settings, key: str, name: str, one: Mapping) -> Iterat
             )
     for role in ("model", "reference"):
         found = _id(settings, one.get(role))
-        if found and _is_missing_folder(found):
+        if found and is_folder(found) and not made_in(found) and not Path(found).is_dir():
             yield Mistake(
                 f"{key}/{role}",
                 f"no such folder: {found}; give one as save_pretrained leaves it, a name of "
                 f"{settings.config['models_table']}, or a name on the Hugging Face hub",
             )
-
-
-def _is_missing_folder(model: str) -> bool:
-    """Whether a model is named as a folder that is not there, and that no job makes."""
-    is_named_so = is_folder(model) or model.endswith("/")
-    return is_named_so and not made_in(model) and not Path(model).is_dir()
 
 
 def _too_few_groups(settings: Settings, key: str, name: str) -> Iterator[Mistake]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import ClassVar
 
 from palimpsest.configuration.checks import texts
@@ -15,9 +14,7 @@ from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.kinds import LEARNING, columns
 from palimpsest.memorisation.studies.training_size import SIZES_KEY
-from palimpsest.memorisation.study import Study, kind_of_study
-from palimpsest.paths import TOKENS as TOKENS_PATH
-from palimpsest.requests import TOKENS, Runs
+from palimpsest.memorisation.study import StudyOfTokens, kind_of_study
 
 pd = lazy_import("pandas")
 by_rule = lazy_import("palimpsest.memorisation.bits_by_rule")
@@ -74,7 +71,7 @@ def table(
     return by_rule.bits_by_rule_table(tokens, strings, learning, grammar, predict_end)
 
 
-class BitsByRule(Study):
+class BitsByRule(StudyOfTokens):
     name = "bits_by_rule"
     order = 95
     title = "Which choices are memorised"
@@ -88,26 +85,12 @@ class BitsByRule(Study):
         "the same without memorisation."
     )
     keys: ClassVar = {"sizes": SIZES_KEY}
-    files: ClassVar = {"tokens": TOKENS_PATH}
 
     def mistakes(self, settings: Settings) -> Iterator[Mistake]:
         """A token of a text belongs to no rule."""
         yield from super().mistakes(settings)
         key = f"memorisation/studies/{self.name}/languages"
         yield from texts(settings, key, self.languages(settings), "this study")
-
-    def runs(self, settings: Settings, language: str) -> list[Runs]:
-        """The runs on a language; each keeps the losses of its tokens."""
-        return [
-            replace(runs, keeps=runs.keeps | {TOKENS}) for runs in super().runs(settings, language)
-        ]
-
-    def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
-        corpus = [settings.corpus_file(language)]
-        return {**super().inputs(settings, language), "corpus": corpus}
-
-    def parameters(self, settings: Settings, language: str) -> dict:
-        return {"predict_end": settings.config["datasets"]["predict_end"]}
 
 
 STUDY = BitsByRule()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import ClassVar
 
 from palimpsest.configuration.messages import Mistake
@@ -13,9 +12,7 @@ from palimpsest.datasets.kinds import STRINGS
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.kinds import LEARNING, columns
-from palimpsest.memorisation.study import SIZE_KEY, Study, kind_of_study
-from palimpsest.paths import TOKENS as TOKENS_PATH
-from palimpsest.requests import TOKENS, Runs
+from palimpsest.memorisation.study import SIZE_KEY, StudyOfTokens, kind_of_study
 
 pd = lazy_import("pandas")
 fields = lazy_import("palimpsest.memorisation.fields")
@@ -70,7 +67,7 @@ def table(
     return fields.fields_table(tokens, strings, learning, read_grammar(path), predict_end, margin)
 
 
-class Fields(Study):
+class Fields(StudyOfTokens):
     name = "fields"
     order = 97
     title = "Which fields are memorised, and which inferred"
@@ -96,7 +93,6 @@ class Fields(Study):
             "minimum": 0,
         },
     }
-    files: ClassVar = {"tokens": TOKENS_PATH}
 
     def mistakes(self, settings: Settings) -> Iterator[Mistake]:
         yield from super().mistakes(settings)
@@ -105,21 +101,8 @@ class Fields(Study):
                 key = f"memorisation/studies/{self.name}/languages[{place}]"
                 yield Mistake(key, f"{language!r} {why}; name a language of text with fields")
 
-    def runs(self, settings: Settings, language: str) -> list[Runs]:
-        """The runs on a language; each keeps the losses of its tokens."""
-        return [
-            replace(runs, keeps=runs.keeps | {TOKENS}) for runs in super().runs(settings, language)
-        ]
-
-    def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
-        corpus = [settings.corpus_file(language)]
-        return {**super().inputs(settings, language), "corpus": corpus}
-
     def parameters(self, settings: Settings, language: str) -> dict:
-        return {
-            "predict_end": settings.config["datasets"]["predict_end"],
-            "margin": self.block(settings)["margin"],
-        }
+        return {**super().parameters(settings, language), "margin": self.block(settings)["margin"]}
 
 
 def _without_fields(settings: Settings, language: str) -> str:
