@@ -18,6 +18,7 @@ include: "workflow/rules/profiles.smk"
 include: "workflow/rules/density.smk"
 include: "workflow/rules/information.smk"
 include: "workflow/rules/records.smk"
+include: "workflow/rules/audit.smk"
 
 
 for rules_of_section in experiment.rules_of_extensions:

@@ -65,11 +65,6 @@ def local_text_models(wildcards):
     return found
 
 
-def files_in(folder):
-    """The files in a folder and in its folders, but for hidden ones."""
-    found = (path for path in Path(folder).rglob("*") if path.is_file())
-    return sorted(str(path) for path in found if not any(p.startswith(".") for p in path.parts))
-
 
 def how_to_embed(wildcards):
     """The embedding and the language model of a text, as flags."""

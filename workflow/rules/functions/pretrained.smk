@@ -2,6 +2,7 @@
 import re
 from pathlib import Path
 
+from palimpsest.models.folders import is_folder
 from palimpsest.pretrained.catalogue import CATALOGUE
 from palimpsest.pretrained.embedders import EMBEDDERS, FILES_OF_EMBEDDER
 from palimpsest.pretrained.embedders import MANIFEST as MANIFEST_OF_EMBEDDER
@@ -28,3 +29,31 @@ def there_or_installed(model, names, find_package):
         with refusing():
             find_package(model)
     return []
+
+
+def files_in(folder):
+    """The files in a folder and in its folders, but for hidden ones."""
+    found = (path for path in Path(folder).rglob("*") if path.is_file())
+    return sorted(str(path) for path in found if not any(p.startswith(".") for p in path.parts))
+
+
+def made_files_of(models):
+    """The files of those models that are made from packages."""
+    made = filter(None, map(made_in, models))
+    return [f"{model.folder}/{name}" for model in made for name in FILES]
+
+
+def local_files_of(models):
+    """The files of those models that are in folders of the user's own."""
+    folders = [model for model in models if is_folder(model) and not made_in(model)]
+    return [file for folder in folders for file in files_in(folder)]
+
+
+def checkpoint_threads(wildcards):
+    """All cores: a checkpoint is asked alone."""
+    return max(1, workflow.cores or 1)
+
+
+def gpus_of_checkpoints(wildcards):
+    """One GPU, if there are any: a machine without one counts none."""
+    return 1

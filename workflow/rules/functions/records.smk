@@ -1,6 +1,5 @@
 # What the rules of records take.
 from palimpsest.datasets.sampling import INDEPENDENT
-from palimpsest.models.folders import is_folder
 from palimpsest.records import kinds as recorded
 from palimpsest.records import section as records_section
 from palimpsest.records.interventions import ALL as ALL_RECORDS
@@ -101,26 +100,15 @@ def models_of_checkpoint(wildcards):
 
 def made_checkpoint_files(wildcards):
     """The files of models that are made from packages; [] for any others."""
-    made = filter(None, map(made_in, models_of_checkpoint(wildcards)))
-    return [f"{model.folder}/{name}" for model in made for name in FILES]
+    return made_files_of(models_of_checkpoint(wildcards))
 
 
 def local_checkpoint_files(wildcards):
     """The files of models in the user's own folders."""
-    folders = [m for m in models_of_checkpoint(wildcards) if is_folder(m) and not made_in(m)]
-    return [file for folder in folders for file in files_in(folder)]
+    return local_files_of(models_of_checkpoint(wildcards))
 
 
 def how_to_measure(wildcards):
     """The checkpoint and its reference, as flags."""
     roles = zip(("--model", "--reference"), models_of_checkpoint(wildcards))
     return " ".join(f"{flag} {shlex.quote(model)}" for flag, model in roles)
-
-
-def checkpoint_threads(wildcards):
-    return max(1, workflow.cores or 1)
-
-
-def gpus_of_checkpoints(wildcards):
-    """One GPU, if there are any: a machine without one counts none."""
-    return 1

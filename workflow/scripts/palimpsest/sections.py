@@ -28,6 +28,7 @@ NAMES = (
     "density",
     "information",
     "records",
+    "audit",
 )
 
 

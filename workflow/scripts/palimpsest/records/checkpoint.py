@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM, AutoTokenizer
-from transformers.utils.logging import disable_progress_bar
 
 from palimpsest.corpora.records import Records
 from palimpsest.errors import Notice, UserError
+from palimpsest.models.checkpoints import opened
 from palimpsest.models.folders import SAVE_AGAIN
-from palimpsest.models.limits import Limits
 from palimpsest.records.losses import Losses
 from palimpsest.training.evaluation import evaluate
 from palimpsest.training.texts import encode_texts
-
-if not torch.cuda.is_available():
-    # DeepSpeed, which transformers imports, would look for a GPU and print that there is none.
-    os.environ.setdefault("DS_ACCELERATOR", "cpu")
 
 BITS, NATS = "bits per byte", "nats per token"
 TOO_LONG = "cut the records into windows: the key window of the corpus, or records.in_windows"
@@ -114,49 +103,15 @@ def _in_unit(found: Measured, records: Records, unit: str) -> np.ndarray:
 
 def losses_under(records: Records, model: str | Path, batch_size: int = AT_ONCE) -> Measured:
     """The nll of every record under one model, see `measure`."""
-    name = str(model)
-    disable_progress_bar()
-    with _one_line(name):
-        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-        loaded, about = AutoModelForCausalLM.from_pretrained(
-            name,
-            use_safetensors=True,
-            trust_remote_code=False,
-            dtype=torch.float32,
-            output_loading_info=True,
-        )
-    _check_whole(name, loaded, about["missing_keys"])
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    loaded = loaded.to(device)
-    most = Limits.of_config(loaded.config)
+    checkpoint = opened(model)
+    name = checkpoint.name
     texts, prompts = records.whole_texts, records.prompt_letters
-    encoded = encode_texts(name, tokenizer, most, texts, "record", TOO_LONG, prompts)
-    nll = evaluate(loaded, encoded, np.arange(len(records.texts)), batch_size, device)[0]
+    encoded = encode_texts(
+        name, checkpoint.tokenizer, checkpoint.limits, texts, "record", TOO_LONG, prompts
+    )
+    rows = np.arange(len(records.texts))
+    nll = evaluate(checkpoint.model, encoded, rows, batch_size, checkpoint.device)[0]
     if not np.isfinite(nll).all():
         text = records.ids[int((~np.isfinite(nll)).argmax())]
         raise UserError(f"{name}: the loss of the record {text!r} is not a number; {SAVE_AGAIN}")
     return Measured(nll, encoded.n_tokens)
-
-
-def _check_whole(name: str, model, missing: list[str]) -> None:
-    """Raise `UserError` if a weight was not in the files, so that it is random or nowhere."""
-    nowhere = [key for key, weight in model.named_parameters() if weight.is_meta]
-    if lacking := [*sorted(missing), *nowhere]:
-        raise UserError(
-            f"{name}: its files have no weight {lacking[0]!r}"
-            + (f" and {len(lacking) - 1} more" if len(lacking) > 1 else "")
-            + f", so its answers would be random; {SAVE_AGAIN}"
-        )
-
-
-@contextlib.contextmanager
-def _one_line(name: str) -> Iterator[None]:
-    """Turn the errors of loading a model into one line with the remedy."""
-    try:
-        yield
-    except (OSError, ValueError, ImportError, SafetensorError) as error:
-        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise UserError(
-            f"{name}: cannot be loaded: {first}; name a folder with config.json, the tokenizer and "
-            "*.safetensors, or a model of the Hugging Face hub to which you have access"
-        ) from None

@@ -16,7 +16,7 @@ def measure_batch(
     The rank of a token is one more than the number of tokens with a larger logit, so the best is 1.
     With `by_token`, T rows follow: the nll of each token, 0 where there is none.
     """
-    n_tokens = _tokens_at_once(logits_BTV)
+    n_tokens = tokens_at_once(logits_BTV)
     pieces = logits_BTV.flatten(0, 1).split(n_tokens), targets_BT.flatten().split(n_tokens)
     of_pieces = [_measure_tokens(*piece) for piece in zip(*pieces, strict=True)]
     of_tokens = torch.cat(of_pieces, dim=1).unflatten(1, targets_BT.shape)
@@ -27,7 +27,7 @@ def measure_batch(
     return torch.cat([sums, of_tokens[0].T]) if by_token else sums
 
 
-def _tokens_at_once(logits_BTV: torch.Tensor) -> int:
+def tokens_at_once(logits_BTV: torch.Tensor) -> int:
     most = LOGITS_AT_ONCE_ON_CPU if logits_BTV.device.type == "cpu" else LOGITS_AT_ONCE
     return max(1, most // logits_BTV.shape[-1])
 

@@ -1,0 +1,80 @@
+# Whether records were in the training data of models. In paths, `language` is the name of a corpus,
+# and `model` that of a target in the configuration.
+include: "functions/audit.smk"
+
+
+rule audit:
+    input:
+        asked_of_audit,
+    localrule: True
+
+
+rule audit_target:
+    input:
+        corpus=corpus,
+        models=local_files_of_target,
+        pretrained=ancient(made_files_of_target),
+    output:
+        passes=audited.PASSES.path,
+        continuations=audited.CONTINUATIONS.path,
+    log:
+        "logs/audit_target/{language}/{model}.log",
+    benchmark:
+        "benchmarks/audit_target/{language}/{model}.tsv"
+    conda:
+        "../../envs/training.yaml"
+    threads: checkpoint_threads
+    resources:
+        mem_mb=16000,
+        runtime=600,
+        gpu=gpus_of_checkpoints,
+    params:
+        asked=how_to_audit,
+        script=AUDIT_TARGET_SCRIPT,
+    shell:
+        AUDIT_TARGET
+
+
+rule score_attacks:
+    input:
+        passes=audited.PASSES.path,
+        records=paths.CORPUS_OF_RECORDS,
+    output:
+        scores=audited.SCORES.path,
+    log:
+        "logs/score_attacks/{language}/{model}.log",
+    benchmark:
+        "benchmarks/score_attacks/{language}/{model}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        **made_by("palimpsest.audit.tables:scores"),
+        attacks=attacks_of_audit,
+    script:
+        "../scripts/make.py"
+
+
+rule attack_roc:
+    input:
+        scores=audited.SCORES.path,
+    output:
+        roc=audited.ROC.path,
+    log:
+        "logs/attack_roc/{language}/{model}.log",
+    benchmark:
+        "benchmarks/attack_roc/{language}/{model}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        **made_by("palimpsest.audit.tables:roc_table"),
+        **values_of("audit", "false_positive_rates"),
+    script:
+        "../scripts/make.py"

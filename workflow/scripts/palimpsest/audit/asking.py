@@ -1,0 +1,174 @@
+"""The job that asks a target and its references about records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+
+from palimpsest import tables
+from palimpsest.audit.attacks import ATTACKS
+from palimpsest.audit.attacks.attack import REFERENCE
+from palimpsest.audit.continuations import Cut, continued, cut
+from palimpsest.audit.kinds import CONTINUATIONS, PASSES
+from palimpsest.audit.passes import Pass, passed
+from palimpsest.audit.versions import TEXT, Versions, versions
+from palimpsest.corpora import read_corpus
+from palimpsest.errors import UserError
+from palimpsest.jobs.memory import less_next_time
+from palimpsest.models.checkpoints import Checkpoint, opened
+from palimpsest.training.attempts import Attempts
+
+TARGET = "target"
+
+
+@dataclass(frozen=True)
+class AuditJob:
+    """Records, a target and its references: see the flags of `audit_target.py`."""
+
+    language: str
+    name: str
+    corpus: str
+    passes: str
+    continuations: str
+    model: str
+    reference: Sequence[tuple[str, str]] = ()
+    attacks: Sequence[str] = ()
+    prompt: int = 32
+    continuation: int = 32
+    neighbours: int = 8
+    prefixes: int = 7
+    threads: int = 1
+
+
+def audit_target(job: AuditJob, attempts: Attempts) -> None:
+    """Write what a target and its references say of every token of records, and continuations.
+
+    Raises `UserError` if a model cannot be loaded, if a reference is the target, or if all records
+    are shorter than prompt and continuation; `OutOfMemory` if the next attempt can succeed.
+    """
+    torch.set_num_threads(job.threads)
+    records = Audited.of(job)
+    passes = attempts.passes()
+    with less_next_time(attempts, "deepspeed", passes, lambda: True):
+        made, continuations = asked(job, records, passes.evaluation_batch_size)
+    tables.write(job.passes, made, PASSES)
+    tables.write(job.continuations, continuations, CONTINUATIONS)
+    attempts.forget()
+
+
+@dataclass(frozen=True)
+class Audited:
+    """The records of an audit: texts after their prompts, and the columns of their rows."""
+
+    texts: list[str]
+    prompts: list[int]
+    about: pd.DataFrame
+
+    @classmethod
+    def of(cls, job: AuditJob) -> Audited:
+        corpus = read_corpus(job.corpus)
+        records = corpus.records
+        trained = corpus.is_trained
+        about = pd.DataFrame(
+            {
+                "language": job.language,
+                "model": job.name,
+                "id": records.ids,
+                "group": corpus.together,
+                "trained": pd.array(
+                    [None] * len(records.ids) if trained is None else trained, "boolean"
+                ),
+            }
+        )
+        return cls(records.whole_texts, list(records.prompt_letters), about)
+
+    @property
+    def unseen(self) -> np.ndarray:
+        """bool[records]: whether the target is known not to have been trained on a record."""
+        return (~self.about["trained"]).fillna(value=False).to_numpy(dtype=bool)
+
+
+def asked(job: AuditJob, records: Audited, batch_size: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tables `audit_passes` and `continuations`. Models are opened one after another."""
+    target = opened(job.model)
+    given = cut(target, records.texts, records.prompts, job.prompt, job.continuation)
+    if not len(given.rows):
+        raise UserError(
+            f"audit: no record of {job.language} has {job.prompt} + {job.continuation} tokens of "
+            f"{job.model}; lower audit/prompt or audit/continuation, or give records prompts"
+        )
+    needs = dict.fromkeys(need for name in job.attacks for need in ATTACKS[name].needs)
+    changed = versions(
+        [need for need in needs if need != REFERENCE],
+        target,
+        records.texts,
+        records.prompts,
+        records.unseen,
+        neighbours=job.neighbours,
+        prefixes=job.prefixes,
+    )
+    texts = {TEXT: Versions(records.texts, records.prompts), **changed}
+    passes, continuations = _of_model(TARGET, target, records, texts, given, batch_size)
+    of_target = passes[0]
+    for name, model in job.reference:
+        texts = {TEXT: texts[TEXT]}
+        del target
+        target = opened(model)
+        found, more = _of_model(name, target, records, texts, given, batch_size)
+        _check_other(job, name, model, of_target, found[0])
+        passes, continuations = [*passes, *found], [*continuations, *more]
+    return pd.concat(passes, ignore_index=True), pd.concat(continuations, ignore_index=True)
+
+
+def _of_model(
+    role: str,
+    checkpoint: Checkpoint,
+    records: Audited,
+    texts: dict[str, Versions],
+    given: Cut,
+    batch_size: int,
+) -> tuple[list[pd.DataFrame], list[pd.DataFrame]]:
+    passes = [
+        _frame(
+            passed(checkpoint, one.texts, one.prompts, batch_size), records.about, role, name, one
+        )
+        for name, one in texts.items()
+    ]
+    found = continued(checkpoint, given, batch_size)
+    letters = list(zip(given.texts, given.prompts, strict=True))
+    frame = records.about.iloc[given.rows].assign(
+        role=role,
+        prompt=[text[:n] for text, n in letters],
+        continuation=[text[n:] for text, n in letters],
+        **found._asdict(),
+    )
+    return passes, [frame[CONTINUATIONS.names]]
+
+
+def _frame(
+    found: Pass, about: pd.DataFrame, role: str, version: str, of_version: Versions
+) -> pd.DataFrame:
+    rows = np.repeat(np.arange(len(about)), of_version.n)
+    vectors = {
+        f"{name}s": [part.astype(np.float32) for part in found.split(values)]
+        for name, values in found.of_tokens.items()
+    }
+    places = np.tile(np.arange(of_version.n), len(about))
+    frame = about.iloc[rows].reset_index(drop=True)
+    return frame.assign(role=role, version=version, place=places, **vectors)[PASSES.names]
+
+
+def _check_other(
+    job: AuditJob, name: str, model: str, target: pd.DataFrame, reference: pd.DataFrame
+) -> None:
+    """Raise `UserError` if the reference says the same of every token as the target."""
+    pairs = zip(target["log_probs"], reference["log_probs"], strict=True)
+    if all(np.array_equal(one, other) for one, other in pairs):
+        raise UserError(
+            f"audit/targets/{job.name}/references/{name}: {model} gives every token the same "
+            f"probability as {job.model}; they are one model under two names: name another one"
+        )

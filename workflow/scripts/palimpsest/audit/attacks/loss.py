@@ -1,0 +1,13 @@
+"""The loss attack: members have a lower loss per token."""
+
+import numpy as np
+
+from palimpsest.audit.attacks.attack import Attack, Given
+
+
+def score(given: Given) -> np.ndarray:
+    """float64[texts]: minus the loss, nats per token."""
+    return -given.target.nll / given.target.n_tokens
+
+
+ATTACK = Attack("loss", "loss", "Yeom et al., Privacy Risk in Machine Learning (2018)", score)

@@ -1,0 +1,114 @@
+"""Continuations: how a model goes on after the beginning of a text, and how the text does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from palimpsest.audit.passes import AT_ONCE, NO_ENDS, TOO_LONG, passed
+from palimpsest.models.build import TextTokens
+from palimpsest.models.checkpoints import Checkpoint
+from palimpsest.training.batches import TokenisedStrings
+from palimpsest.training.texts import encode_texts
+
+
+class Cut(NamedTuple):
+    """Texts that are cut into prompt and continuation.
+
+    `rows` int[cut] are their places among all texts; `texts` are whole up to the end of the
+    continuation, and `prompts` counts the letters of the prompts.
+    """
+
+    rows: np.ndarray
+    texts: list[str]
+    prompts: list[int]
+
+
+def cut(
+    checkpoint: Checkpoint,
+    texts: Sequence[str],
+    prompts: Sequence[int],
+    n_prompt: int,
+    n_continuation: int,
+) -> Cut:
+    """Cut texts by the tokens of a model. Texts that are too short are left out.
+
+    A text with a prompt of its own is cut after it, and its continuation is all the rest.
+
+    Parameters
+    ----------
+    texts : str[texts], each after its own prompt, if it has one
+    prompts : the number of the letters of each text's own prompt, 0 for none
+    n_prompt, n_continuation : tokens
+    """
+    tokens = TextTokens.of(checkpoint.name, checkpoint.tokenizer)
+    whole = n_prompt + n_continuation
+    found = []
+    for row, (text, own, ends) in enumerate(
+        zip(texts, prompts, tokens.ends(texts, NO_ENDS), strict=True)
+    ):
+        if own:
+            found.append((row, text, own))
+        elif len(ends) >= whole:
+            found.append((row, text[: ends[whole - 1]], ends[n_prompt - 1]))
+    rows, cut_texts, letters = zip(*found, strict=True) if found else ((), (), ())
+    return Cut(np.array(rows, dtype=int), list(cut_texts), list(letters))
+
+
+class Continued(NamedTuple):
+    """What one model makes of continuations: int[texts] and float64[texts], see the table."""
+
+    generated: list[str]
+    n_tokens: np.ndarray
+    n_right: np.ndarray
+    n_generated: np.ndarray
+    nll: np.ndarray
+
+
+def continued(checkpoint: Checkpoint, given: Cut, batch_size: int = AT_ONCE) -> Continued:
+    """The continuations of some texts under one model, teacher-forced and by greedy decoding."""
+    found = passed(checkpoint, given.texts, given.prompts, batch_size)
+    is_right = found.split(found.rank == 1)
+    encoded = encode_texts(
+        checkpoint.name,
+        checkpoint.tokenizer,
+        checkpoint.limits,
+        given.texts,
+        "record",
+        TOO_LONG,
+        given.prompts,
+    )
+    n_generated, generated = np.zeros(len(given.texts), dtype=int), [""] * len(given.texts)
+    for row, ids, true in _decoded(checkpoint, encoded, batch_size):
+        n_generated[row] = (ids == true).sum()
+        generated[row] = checkpoint.tokenizer.decode(ids)
+    n_right = np.array([right.sum() for right in is_right])
+    return Continued(generated, found.n_tokens, n_right, n_generated, found.nll)
+
+
+@torch.no_grad()
+def _decoded(
+    checkpoint: Checkpoint, encoded: TokenisedStrings, batch_size: int
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Each text's row, the tokens of its greedy continuation, and the true ones."""
+    contexts = np.broadcast_to(encoded.contexts, encoded.lengths.shape)
+    for length in np.unique(contexts):
+        alike = np.flatnonzero(contexts == length)
+        for rows in np.array_split(alike, -(-len(alike) // batch_size)):
+            n_new = int((encoded.lengths[rows] - length).max())
+            prompts = torch.from_numpy(encoded.ids[rows, :length]).to(checkpoint.device)
+            made = checkpoint.model.generate(
+                prompts,
+                attention_mask=torch.ones_like(prompts),
+                do_sample=False,
+                num_beams=1,
+                min_new_tokens=n_new,
+                max_new_tokens=n_new,
+                pad_token_id=int(encoded.ids[rows[0], 0]),
+            )[:, length:].cpu()
+            for row, ids in zip(rows, made.numpy(), strict=True):
+                n = encoded.lengths[row] - length
+                yield int(row), ids[:n], encoded.ids[row, length : length + n]

@@ -1,0 +1,77 @@
+"""Kinds of tables of the section `audit`.
+
+In paths, `language` is the name of a corpus of records, and `model` that of a target in the
+configuration.
+"""
+
+from palimpsest.tables.columns import SHARED
+from palimpsest.tables.kinds import Kind, kinds_in
+
+OF_TARGET = "results/audit/{language}/{model}"
+
+columns = SHARED.extended("""
+id str: name of the record
+group str: name of the record's group; records of a group are not independent
+trained bool?: whether the target was trained on the record; null: unknown
+role str: target, or the name of a reference
+version str: text (the record's own), lowercase, neighbours (changed in a few words) or prefixed
+    (after records that the target was not trained on)
+place int: number of the changed text among those of its record, from 0
+log_probs vector: log probability of each predicted token, nats
+means vector: mean log probability of a token that the model itself draws in its place, nats
+deviations vector: standard deviation of this log probability, nats
+ranks vector: rank of each token among all tokens of the vocabulary, 1 for the most probable
+ends vector: letters of the record up to the end of each token
+attack str: name of the attack; with a slash and the name of a reference, if it needs one
+score float: higher for records that the attack takes for members of the training data
+n_members int: records that the target was trained on
+n_unseen int: records that it was not trained on
+statistic str: auc, or tpr@x: the share of members found at a share x of false positives
+value float?: the statistic; null: too few records never trained on for so few false positives
+lower float?: lower end of its 95 % interval, over groups of records; null likewise
+upper float?: its upper end
+""")
+PASSES = Kind(
+    "audit_passes",
+    "One row per record, model and version of its text: what the model says of every token.",
+    f"{OF_TARGET}/passes.parquet",
+    columns(
+        """
+        language model role version place id group trained log_probs means deviations ranks ends
+        """
+    ),
+)
+CONTINUATIONS = Kind(
+    "audit_continuations",
+    "One row per record and model: the continuation of the record's beginning, as greedy decoding "
+    "gives it, beside the true one.",
+    f"{OF_TARGET}/continuations.parquet",
+    columns(
+        """
+        language model role id group trained prompt continuation generated n_tokens n_right
+        n_generated nll
+        """,
+        prompt="str: the beginning of the record",
+        continuation="str: how it goes on",
+        generated="str: the same number of tokens by greedy decoding from the prompt",
+        n_tokens="int: tokens of the continuation, of the model's own tokenizer",
+        n_right="int: tokens that are the most probable ones after the true tokens before them "
+        "(teacher-forced)",
+        n_generated="int: tokens of greedy decoding that equal the true ones in their places",
+        nll="float: loss of the continuation after the prompt, nats",
+    ),
+)
+SCORES = Kind(
+    "attack_scores",
+    "One row per record and attack.",
+    f"{OF_TARGET}/scores.parquet",
+    columns("language model attack id group trained score"),
+)
+ROC = Kind(
+    "attack_roc",
+    "One row per attack and statistic of its ROC curve.",
+    f"{OF_TARGET}/roc.parquet",
+    columns("language model attack n_members n_unseen statistic value lower upper"),
+)
+OF_ASKING = (PASSES, CONTINUATIONS)
+KINDS = kinds_in(globals())

@@ -1,0 +1,113 @@
+"""The section `audit`: was a text in a model's training data, and can it be extracted?
+
+The models are those of others: they are only asked. Source of the reference-model audit: Learning
+Without Memorizing Considered Infeasible, section 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from palimpsest.audit import kinds
+from palimpsest.audit.attacks import ATTACKS
+from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.settings import Settings
+from palimpsest.errors import nearest
+from palimpsest.models.folders import is_folder
+from palimpsest.models.table import NAME, NAMES_ARE
+from palimpsest.pretrained.catalogue import made_in
+from palimpsest.section import Section, nothing
+
+ALL = "all"
+TARGET = "target"  # the role of a target in tables, which no reference may have
+
+
+@dataclass(frozen=True)
+class Target:
+    """A model that is audited on the records of a corpus, and its references by name.
+
+    Models are folders, or names on the Hugging Face hub.
+    """
+
+    corpus: str
+    model: str
+    references: Mapping[str, str] = field(default_factory=dict)
+
+
+def targets(settings: Settings) -> dict[str, Target]:
+    """The targets of the block, by name. A name of the table of models stands for its id."""
+    return {
+        name: Target(
+            one["corpus"],
+            id_of(settings, one["model"]),
+            {role: id_of(settings, model) for role, model in one.get("references", {}).items()},
+        )
+        for name, one in settings.block("audit")["targets"].items()
+    }
+
+
+def id_of(settings: Settings, model: str) -> str:
+    return settings.models[model].id if model in settings.models else model
+
+
+def attacks(settings: Settings) -> list[str]:
+    """The names of the attacks."""
+    asked = settings.block("audit")["attacks"]
+    return list(ATTACKS) if asked == ALL else asked
+
+
+def outputs(settings: Settings) -> Iterator[str]:
+    for name, target in targets(settings).items():
+        for kind in (*kinds.OF_ASKING, kinds.SCORES, kinds.ROC):
+            yield kind.path.format(language=target.corpus, model=name)
+
+
+def mistakes(settings: Settings) -> Iterator[Mistake]:
+    block = settings.block("audit")
+    for name, one in block["targets"].items():
+        yield from _target(settings, f"audit/targets/{name}", name, one)
+    if block["attacks"] != ALL:
+        for place, attack in enumerate(block["attacks"]):
+            if attack not in ATTACKS:
+                known = f"known: {', '.join(ATTACKS)}{nearest(attack, ATTACKS)}"
+                yield Mistake(f"audit/attacks[{place}]", f"unknown attack {attack!r}; {known}")
+
+
+def _target(settings: Settings, key: str, name: str, one: Mapping) -> Iterator[Mistake]:
+    known = settings.records
+    if not NAME.fullmatch(name):
+        yield Mistake(key, f"is not a name; allowed are {NAMES_ARE}")
+    if one["corpus"] not in known:
+        listed = ", ".join(known) or "none"
+        yield Mistake(
+            f"{key}/corpus",
+            f"{one['corpus']!r} is not in the block corpora, which has {listed}"
+            f"{nearest(one['corpus'], known)}; add it there with the file of the records",
+            because="corpora",
+        )
+    references = one.get("references", {})
+    for role, model in {"model": one["model"], **references}.items():
+        at = f"{key}/model" if role == "model" else f"{key}/references/{role}"
+        found = id_of(settings, model)
+        if is_folder(found) and not made_in(found) and not Path(found).is_dir():
+            yield Mistake(
+                at,
+                f"no such folder: {found}; give one as save_pretrained leaves it, a name of "
+                f"{settings.config['models_table']}, or a name on the Hugging Face hub",
+            )
+        if role != "model" and (role == TARGET or not NAME.fullmatch(role)):
+            yield Mistake(at, f"{role!r} cannot be its name; allowed are {NAMES_ARE}, but target")
+        if role != "model" and found == id_of(settings, one["model"]):
+            yield Mistake(at, "is the target itself; name another model")
+
+
+SECTION = Section(
+    name="audit",
+    title="Was it in the training data?",
+    requests=nothing,
+    outputs=outputs,
+    mistakes=mistakes,
+    reported=(kinds.ROC,),
+)

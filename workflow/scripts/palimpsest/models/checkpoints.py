@@ -1,0 +1,80 @@
+"""Models that others trained: opened as they are, and only asked."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
+from transformers.utils.logging import disable_progress_bar
+
+from palimpsest.errors import UserError
+from palimpsest.models.folders import SAVE_AGAIN
+from palimpsest.models.limits import Limits
+
+if not torch.cuda.is_available():
+    # DeepSpeed, which transformers imports, would look for a GPU and print that there is none.
+    os.environ.setdefault("DS_ACCELERATOR", "cpu")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A causal language model in float32, its tokenizer and its limits; `name` is for messages."""
+
+    name: str
+    model: torch.nn.Module
+    tokenizer: PreTrainedTokenizerBase
+    limits: Limits
+    device: torch.device
+
+
+def opened(model: str | Path) -> Checkpoint:
+    """A model and its tokenizer from a folder, as `save_pretrained` leaves it, or from the hub.
+
+    Weights are read from safetensors, and code that comes with a model is never run. Raises
+    `UserError` if it cannot be loaded or lacks a weight.
+    """
+    name = str(model)
+    disable_progress_bar()
+    with _one_line(name):
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+        loaded, about = AutoModelForCausalLM.from_pretrained(
+            name,
+            use_safetensors=True,
+            trust_remote_code=False,
+            dtype=torch.float32,
+            output_loading_info=True,
+        )
+    _check_whole(name, loaded, about["missing_keys"])
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    limits = Limits.of_config(loaded.config)
+    return Checkpoint(name, loaded.to(device).eval(), tokenizer, limits, device)
+
+
+def _check_whole(name: str, model, missing: list[str]) -> None:
+    """Raise `UserError` if a weight was not in the files, so that it is random or nowhere."""
+    nowhere = [key for key, weight in model.named_parameters() if weight.is_meta]
+    if lacking := [*sorted(missing), *nowhere]:
+        raise UserError(
+            f"{name}: its files have no weight {lacking[0]!r}"
+            + (f" and {len(lacking) - 1} more" if len(lacking) > 1 else "")
+            + f", so its answers would be random; {SAVE_AGAIN}"
+        )
+
+
+@contextlib.contextmanager
+def _one_line(name: str) -> Iterator[None]:
+    """Turn the errors of loading a model into one line with the remedy."""
+    try:
+        yield
+    except (OSError, ValueError, ImportError, SafetensorError) as error:
+        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise UserError(
+            f"{name}: cannot be loaded: {first}; name a folder with config.json, the tokenizer and "
+            "*.safetensors, or a model of the Hugging Face hub to which you have access"
+        ) from None
