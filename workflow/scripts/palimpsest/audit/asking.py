@@ -11,7 +11,7 @@ import torch
 
 from palimpsest import tables
 from palimpsest.audit.attacks import ATTACKS
-from palimpsest.audit.attacks.attack import REFERENCE
+from palimpsest.audit.attacks.attack import CHANGED
 from palimpsest.audit.continuations import Cut, continued, cut
 from palimpsest.audit.kinds import CONTINUATIONS, PASSES
 from palimpsest.audit.passes import Pass, passed
@@ -103,8 +103,7 @@ def asked(job: AuditJob, records: Audited, batch_size: int) -> tuple[pd.DataFram
         )
     needs = dict.fromkeys(need for name in job.attacks for need in ATTACKS[name].needs)
     changed = versions(
-        [need for need in needs if need != REFERENCE],
-        target,
+        [need for need in needs if need in CHANGED],
         records.texts,
         records.prompts,
         records.unseen,

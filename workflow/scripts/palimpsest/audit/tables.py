@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from palimpsest.audit.attacks import ATTACKS, Given
-from palimpsest.audit.attacks.attack import REFERENCE
+from palimpsest.audit.attacks.attack import CHANGED, POPULATION, REFERENCE, SAME_TOKENS
 from palimpsest.audit.kinds import PASSES, ROC, SCORES
 from palimpsest.audit.passes import OF_TOKENS, Pass
 from palimpsest.audit.roc import auc, tpr_at
@@ -24,32 +25,44 @@ ABOUT = ["language", "model", "id", "group", "trained"]
 @makes(SCORES)
 def scores(passes: pd.DataFrame, records: pd.DataFrame, *, attacks: Sequence[str]) -> pd.DataFrame:
     """The scores of records by some attacks; those that need a reference, by each reference."""
-    found = []
+    is_whole = (passes["role"] == TARGET) & (passes["version"] == TEXT)
+    about, found = passes.loc[is_whole, ABOUT], []
     for name in attacks:
-        for label, given in _given(passes, records, ATTACKS[name].needs, name):
-            of_texts = passes[(passes["role"] == TARGET) & (passes["version"] == TEXT)]
-            found.append(of_texts[ABOUT].assign(attack=label, score=ATTACKS[name].score(given)))
+        for reference, given in _given(passes, records, ATTACKS[name].needs):
+            score = ATTACKS[name].score(given)
+            found.append(about.assign(attack=f"{name}{reference}", score=score))
     return pd.concat(found, ignore_index=True)[SCORES.names]
 
 
 def _given(
-    passes: pd.DataFrame, records: pd.DataFrame, needs: Sequence[str], name: str
+    passes: pd.DataFrame, records: pd.DataFrame, needs: Sequence[str]
 ) -> Iterator[tuple[str, Given]]:
-    """What an attack is given, with its label; nothing, if it needs what there is not."""
+    """What an attack is given, with the name of the reference; nothing without what it needs."""
     parts = dict(list(passes.groupby(["role", "version"], sort=False)))
-    versions = [need for need in needs if need != REFERENCE]
-    if any((TARGET, version) not in parts for version in versions):
+    whole = parts[TARGET, TEXT]
+    unseen = (~whole["trained"]).fillna(value=False).to_numpy(dtype=bool)
+    changed = [need for need in needs if need in CHANGED]
+    if any((TARGET, version) not in parts for version in changed):
         return
-    texts = records.set_index("id")["text"].loc[parts[TARGET, TEXT]["id"]].tolist()
-    target = pass_of(parts[TARGET, TEXT])
-    changed = {version: pass_of(parts[TARGET, version]) for version in versions}
+    if POPULATION in needs and not unseen.any():
+        return
+    texts = records.set_index("id")["text"].loc[whole["id"]].tolist()
+    given = Given(
+        texts,
+        pass_of(whole),
+        changed={version: pass_of(parts[TARGET, version]) for version in changed},
+        population=unseen,
+    )
     if REFERENCE not in needs:
-        yield name, Given(texts, target, None, changed)
+        yield "", given
         return
-    for role, version in parts:
-        if role != TARGET and version == TEXT:
-            reference = pass_of(parts[role, version])
-            yield f"{name}/{role}", Given(texts, target, reference, changed)
+    for (role, _), rows in parts.items():
+        if role == TARGET:
+            continue
+        reference = pass_of(rows)
+        are_same = np.array_equal(reference.end, given.target.end)
+        if are_same or SAME_TOKENS not in needs:
+            yield f"/{role}", replace(given, reference=reference)
 
 
 def pass_of(rows: pd.DataFrame) -> Pass:

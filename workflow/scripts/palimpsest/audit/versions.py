@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from palimpsest.audit.attacks.attack import LOWERCASE, NEIGHBOURS, PREFIXED
-from palimpsest.models.checkpoints import Checkpoint
 
 TEXT = "text"  # the version of a text that is unchanged
+WORD = re.compile(r"\w+")
+REPLACED = 0.2  # share of the words of a text that a neighbour has others for
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,6 @@ class Versions:
 
 def versions(
     names: Sequence[str],
-    checkpoint: Checkpoint,
     texts: Sequence[str],
     prompts: Sequence[int],
     unseen: np.ndarray,
@@ -43,10 +44,72 @@ def versions(
     neighbours : changed texts for each record
     prefixes : records before a text in the version `prefixed`
     """
-    make = {
-        LOWERCASE: lambda: Versions([text.lower() for text in texts], list(prompts)),
-    }
-    return {name: make[name]() for name in names if name in make}
+    chance = np.random.default_rng(seed)
+    found = {}
+    if LOWERCASE in names:
+        found[LOWERCASE] = Versions([text.lower() for text in texts], list(prompts))
+    if NEIGHBOURS in names:
+        found[NEIGHBOURS] = _neighbours(texts, prompts, neighbours, chance)
+    if PREFIXED in names and unseen.any():
+        found[PREFIXED] = _prefixed(texts, prompts, unseen, prefixes, chance)
+    return found
+
+
+def _prefixed(
+    texts: Sequence[str],
+    prompts: Sequence[int],
+    unseen: np.ndarray,
+    n: int,
+    chance: np.random.Generator,
+) -> Versions:
+    """Each text after some unseen ones, the same before all; none stands before itself."""
+    drawn = chance.permutation(np.flatnonzero(unseen))[: n + 1]
+    made, letters = [], []
+    for place, (text, own) in enumerate(zip(texts, prompts, strict=True)):
+        before = "".join(f"{texts[other]}\n\n" for other in [o for o in drawn if o != place][:n])
+        made.append(before + text)
+        letters.append(len(before) + own)
+    return Versions(made, letters)
+
+
+def _neighbours(
+    texts: Sequence[str],
+    prompts: Sequence[int],
+    n: int,
+    chance: np.random.Generator,
+) -> Versions:
+    """`n` neighbours of each text: a share of its words is replaced by words of other texts.
+
+    A word is replaced by one of the same length in letters, or of the nearest length, so that the
+    neighbour is as long as the text.
+    """
+    words = sorted({word for text in texts for word in WORD.findall(text)}, key=len)
+    lengths = np.array([len(word) for word in words])
+    made, letters = [], []
+    for text, own in zip(texts, prompts, strict=True):
+        spans = [found.span() for found in WORD.finditer(text, own)]
+        n_replaced = max(1, round(REPLACED * len(spans))) if spans else 0
+        for _ in range(n):
+            chosen = chance.permutation(len(spans))[:n_replaced]
+            made.append(_replaced(text, [spans[place] for place in chosen], words, lengths, chance))
+            letters.append(own)
+    return Versions(made, letters, n)
+
+
+def _replaced(
+    text: str,
+    spans: list[tuple[int, int]],
+    words: Sequence[str],
+    lengths: np.ndarray,
+    chance: np.random.Generator,
+) -> str:
+    """The text with other words in some spans."""
+    for begin, end in sorted(spans, reverse=True):
+        distance = np.abs(lengths - (end - begin))
+        others = [words[place] for place in np.flatnonzero(distance == distance.min())]
+        others = [word for word in others if word != text[begin:end]] or list(words)
+        text = text[:begin] + others[chance.integers(len(others))] + text[end:]
+    return text
 
 
 __all__ = ["LOWERCASE", "NEIGHBOURS", "PREFIXED", "TEXT", "Versions", "versions"]

@@ -13,7 +13,10 @@ if TYPE_CHECKING:  # torch loads slowly
 
 # What an attack may need beside the texts' own pass under the target
 REFERENCE = "reference"  # the pass of another model over the same texts
+SAME_TOKENS = "same tokens"  # a reference that cuts the texts as the target does
+POPULATION = "population"  # texts that are known not to be members
 LOWERCASE, NEIGHBOURS, PREFIXED = "lowercase", "neighbours", "prefixed"  # passes of changed texts
+CHANGED = (LOWERCASE, NEIGHBOURS, PREFIXED)
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,14 @@ class Given:
     changed : passes of the target over changed texts, by `LOWERCASE` and `PREFIXED` one text for
         each text, in order; by `NEIGHBOURS` the same number of neighbours for each text, text after
         text
+    population : bool[texts], texts that are known not to be members, or None
     """
 
     texts: Sequence[str]
     target: Pass
     reference: Pass | None = None
     changed: Mapping[str, Pass] = field(default_factory=dict)
+    population: np.ndarray | None = None
 
     @property
     def n_bytes(self) -> np.ndarray:
@@ -58,3 +63,17 @@ class Attack:
     source: str
     score: Callable[[Given], np.ndarray]
     needs: tuple[str, ...] = ()
+
+
+def losses(found: Pass) -> np.ndarray:
+    """float64[texts]: nats per token."""
+    return found.nll / found.n_tokens
+
+
+def lowest_mean(of_texts: Sequence[np.ndarray], share: float) -> np.ndarray:
+    """float64[texts]: the mean of the lowest values of each text, a share of them; at least one."""
+    means = []
+    for values in of_texts:
+        n = max(1, int(share * len(values)))
+        means.append(np.partition(values, n - 1)[:n].mean())
+    return np.array(means)

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from palimpsest.audit.attacks.attack import Attack, Given
+from palimpsest.audit.attacks.attack import Attack, Given, losses
 
 
 def score(given: Given) -> np.ndarray:
     """float64[texts]: minus the loss, nats per token."""
-    return -given.target.nll / given.target.n_tokens
+    return -losses(given.target)
 
 
 ATTACK = Attack("loss", "loss", "Yeom et al., Privacy Risk in Machine Learning (2018)", score)

@@ -1,0 +1,33 @@
+"""RMIA, offline: a member beats other texts in the ratio of its probability under two models."""
+
+import numpy as np
+
+from palimpsest.audit.attacks.attack import POPULATION, REFERENCE, Attack, Given, losses
+
+OFFLINE = 0.3  # how far the mean over models with the text is above the reference, in [0, 1]
+MARGIN = 1.0  # by which a ratio must be larger than that of another text
+
+
+def score(given: Given) -> np.ndarray:
+    """float64[texts]: the share of the population whose ratio is at most that of the text.
+
+    The ratio is the text's probability per token under the target over its mean probability under
+    models with and without it. The latter is estimated from the reference, which is a model
+    without. A text of the population is not compared with itself.
+    """
+    of_reference = np.exp(-losses(given.reference))
+    mean = ((1 + OFFLINE) * of_reference + (1 - OFFLINE)) / 2
+    ratio = np.exp(-losses(given.target)) / mean
+    inside = given.population
+    of_population = np.sort(ratio[inside])
+    beaten = np.searchsorted(of_population * MARGIN, ratio, side="right") - inside
+    return beaten / np.maximum(len(of_population) - inside, 1)
+
+
+ATTACK = Attack(
+    "rmia",
+    "RMIA (offline)",
+    "Zarifzadeh et al., Low-Cost High-Power Membership Inference Attacks (2024)",
+    score,
+    needs=(REFERENCE, POPULATION),
+)
