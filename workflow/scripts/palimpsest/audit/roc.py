@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+
+from palimpsest.statistics import CONFIDENCE, Interval
+
+DRAWS = 1000  # of the bootstrap
+AUC = "auc"
+TPR = "tpr@"  # before the share of false positives in the name of a statistic
 
 
 class Curve(NamedTuple):
@@ -15,32 +22,97 @@ class Curve(NamedTuple):
 
 
 def roc(score: np.ndarray, member: np.ndarray) -> Curve:
-    """The ROC curve of scores; a point for each distinct score.
+    """The ROC curve of scores, with a point for each distinct score.
 
     Parameters
     ----------
     score : float[texts], higher for texts that are taken for members
-    member : bool[texts]
+    member : bool[texts]; ValueError without a member or without a non-member
     """
-    order = np.argsort(-score, kind="stable")
-    is_last = np.append(np.diff(score[order]) != 0, True)
-    hits = np.cumsum(member[order])[is_last]
-    alarms = np.cumsum(~member[order])[is_last]
-    return Curve(np.append(0, alarms / alarms[-1]), np.append(0, hits / hits[-1]))
+    return Curve(*(rates[0] for rates in _curves(score, member, np.ones((1, len(score))))))
 
 
 def auc(score: np.ndarray, member: np.ndarray) -> float:
     """The probability that a member has a higher score than a non-member; ties count a half."""
-    curve = roc(score, member)
-    return float(np.trapezoid(curve.tpr, curve.fpr))
+    return float(_auc(*_curves(score, member, np.ones((1, len(score)))))[0])
 
 
 def tpr_at(score: np.ndarray, member: np.ndarray, fpr: float) -> float:
-    """The share of members found at a share `fpr` of false positives at most.
+    """The share of members found at a share of false positives of `fpr` at most.
 
-    NaN if there are so few non-members that one of them is more than this share.
+    NaN with so few non-members that a single one is a larger share.
     """
     if fpr * np.count_nonzero(~member) < 1:
         return np.nan
-    curve = roc(score, member)
-    return float(curve.tpr[curve.fpr <= fpr].max())
+    return float(_tpr_at(*_curves(score, member, np.ones((1, len(score)))), fpr)[0])
+
+
+def statistics(
+    score: np.ndarray,
+    member: np.ndarray,
+    group: np.ndarray,
+    false_positive_rates: Sequence[float],
+    seed: int = 0,
+) -> dict[str, Interval]:
+    """AUC and true positive rates with 95 % intervals, by a bootstrap over groups of texts.
+
+    Groups of members and groups of non-members are drawn anew separately; a group with both counts
+    as two. An interval speaks of other texts, and not of other models.
+
+    Parameters
+    ----------
+    score, member : see `roc`
+    group : [texts], the names of groups whose texts are not independent
+    """
+    weights = _drawn(member, group, seed)
+    curves = _curves(score, member, weights)
+    found = {AUC: Interval(auc(score, member), *_ends(_auc(*curves)))}
+    for rate in false_positive_rates:
+        value = tpr_at(score, member, rate)
+        ends = (np.nan, np.nan) if np.isnan(value) else _ends(_tpr_at(*curves, rate))
+        found[f"{TPR}{rate:g}"] = Interval(value, *ends)
+    return found
+
+
+def _drawn(member: np.ndarray, group: np.ndarray, seed: int) -> np.ndarray:
+    """int[draws, texts]: how often each text is drawn, with its group."""
+    chance = np.random.default_rng(seed)
+    weights = np.zeros((DRAWS, len(member)))
+    for side in (member, ~member):
+        _, of_text = np.unique(group[side].astype(str), return_inverse=True)
+        n = of_text.max() + 1
+        weights[:, side] = chance.multinomial(n, np.full(n, 1 / n), DRAWS)[:, of_text]
+    return weights
+
+
+def _curves(
+    score: np.ndarray, member: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """False and true positive rates float64[draws, points], for texts with weights[draws, texts].
+
+    All curves have a point for each distinct score, after (0, 0).
+    """
+    if member.all() or not member.any():
+        raise ValueError("a ROC curve needs members and non-members")
+    order = np.argsort(-score, kind="stable")
+    is_last = np.append(np.diff(score[order]) != 0, True)
+    rates = []
+    for side in (~member, member):
+        counts = np.cumsum(weights[:, order] * side[order], axis=1)[:, is_last]
+        rates.append(np.pad(counts / counts[:, -1:], ((0, 0), (1, 0))))
+    return rates[0], rates[1]
+
+
+def _auc(fpr: np.ndarray, tpr: np.ndarray) -> np.ndarray:
+    return np.trapezoid(tpr, fpr, axis=1)
+
+
+def _tpr_at(fpr: np.ndarray, tpr: np.ndarray, rate: float) -> np.ndarray:
+    """float64[draws]: the highest true positive rate at `rate` false positives at most."""
+    return np.where(fpr <= rate * (1 + 1e-12), tpr, 0.0).max(axis=1)
+
+
+def _ends(values: np.ndarray) -> tuple[float, float]:
+    beyond = (1 - CONFIDENCE) / 2
+    lower, upper = np.quantile(values, [beyond, 1 - beyond])
+    return float(lower), float(upper)

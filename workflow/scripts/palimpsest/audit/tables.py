@@ -10,14 +10,16 @@ import pandas as pd
 
 from palimpsest.audit.attacks import ATTACKS, Given
 from palimpsest.audit.attacks.attack import CHANGED, POPULATION, REFERENCE, SAME_TOKENS
+from palimpsest.audit.classifiers import BLIND, COMBINED, blind, can_learn, combined
 from palimpsest.audit.kinds import PASSES, ROC, SCORES
 from palimpsest.audit.passes import OF_TOKENS, Pass
-from palimpsest.audit.roc import auc, tpr_at
+from palimpsest.audit.roc import statistics
 from palimpsest.audit.versions import TEXT
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.making import makes, reads
 
 TARGET = "target"
+SEED = 0  # of the halves of attacks that learn
 ABOUT = ["language", "model", "id", "group", "trained"]
 
 
@@ -31,7 +33,23 @@ def scores(passes: pd.DataFrame, records: pd.DataFrame, *, attacks: Sequence[str
         for reference, given in _given(passes, records, ATTACKS[name].needs):
             score = ATTACKS[name].score(given)
             found.append(about.assign(attack=f"{name}{reference}", score=score))
-    return pd.concat(found, ignore_index=True)[SCORES.names]
+    whole = [*found, *_learned(pd.concat(found), about, records)]
+    return pd.concat(whole, ignore_index=True)[SCORES.names]
+
+
+def _learned(
+    scores: pd.DataFrame, about: pd.DataFrame, records: pd.DataFrame
+) -> Iterator[pd.DataFrame]:
+    """The scores of attacks that learn from known members; none if few are known."""
+    known = about[about["trained"].notna()]
+    member = known["trained"].to_numpy(dtype=bool)
+    if not can_learn(member):
+        return
+    group = known["group"].to_numpy()
+    wide = scores.pivot(index="id", columns="attack", values="score").loc[known["id"]]
+    texts = records.set_index("id")["text"].loc[known["id"]].tolist()
+    yield known.assign(attack=COMBINED, score=combined(wide, member, group, SEED))
+    yield known.assign(attack=BLIND, score=blind(texts, member, group, SEED))
 
 
 def _given(
@@ -77,17 +95,16 @@ def pass_of(rows: pd.DataFrame) -> Pass:
 def roc_table(scores: pd.DataFrame, *, false_positive_rates: Sequence[float]) -> pd.DataFrame:
     """AUC and true positive rates of every attack; no rows if no record is known to be unseen."""
     rows = []
-    for attack, found in scores.groupby("attack", sort=False):
-        known = found.dropna(subset="trained")
-        member = known["trained"].to_numpy(dtype=bool)
-        if member.all() or not member.any():
+    for attack, found in scores.dropna(subset="trained").groupby("attack", sort=False):
+        member = found["trained"].to_numpy(dtype=bool)
+        if member.all():
             continue
-        score = known["score"].to_numpy()
-        about = {**known.iloc[0][["language", "model"]], "attack": attack}
-        about |= {"n_members": member.sum(), "n_unseen": (~member).sum()}
-        rows.append({**about, "statistic": "auc", "value": auc(score, member)})
-        for rate in false_positive_rates:
-            value = tpr_at(score, member, rate)
-            rows.append({**about, "statistic": f"tpr@{rate:g}", "value": value})
-    made = pd.DataFrame(rows).reindex(columns=ROC.names)
-    return made.astype({"value": float, "lower": float, "upper": float})
+        about = {name: found[name].iloc[0] for name in ("language", "model", "attack")}
+        about |= {"n_members": int(member.sum()), "n_unseen": int((~member).sum())}
+        of_attack = statistics(
+            found["score"].to_numpy(), member, found["group"].to_numpy(), false_positive_rates
+        )
+        for name, (value, lower, upper) in of_attack.items():
+            ends = {"value": value, "lower": lower, "upper": upper}
+            rows.append({**about, "statistic": name, **ends})
+    return pd.DataFrame(rows, columns=ROC.names)

@@ -47,7 +47,10 @@ def versions(
     chance = np.random.default_rng(seed)
     found = {}
     if LOWERCASE in names:
-        found[LOWERCASE] = Versions([text.lower() for text in texts], list(prompts))
+        pairs = list(zip(texts, prompts, strict=True))
+        # A few letters become two in lower case.
+        letters = [len(text[:n].lower()) for text, n in pairs]
+        found[LOWERCASE] = Versions([text.lower() for text in texts], letters)
     if NEIGHBOURS in names:
         found[NEIGHBOURS] = _neighbours(texts, prompts, neighbours, chance)
     if PREFIXED in names and unseen.any():
