@@ -78,3 +78,25 @@ rule attack_roc:
         **values_of("audit", "false_positive_rates"),
     script:
         "../scripts/make.py"
+
+
+rule explain_recited:
+    input:
+        continuations=audited.CONTINUATIONS.path,
+    output:
+        recited=audited.RECITED.path,
+        explained=audited.EXPLAINED.path,
+    log:
+        "logs/explain_recited/{language}/{model}.log",
+    benchmark:
+        "benchmarks/explain_recited/{language}/{model}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        **made_by("palimpsest.audit.references:explained"),
+    script:
+        "../scripts/make.py"

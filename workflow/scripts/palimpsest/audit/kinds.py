@@ -27,6 +27,18 @@ score float: higher for records that the attack takes for members of the trainin
 n_members int: records that the target was trained on
 n_unseen int: records that it was not trained on
 statistic str: auc, or tpr@x: the share of members found at a share x of false positives
+n_recited int: records of the side whose continuation the target recites
+side str: trained, unseen (the placebo) or unknown
+reference str: name of the reference model
+accuracy float: share of the tokens of the continuation that greedy decoding gives right
+accuracy_reference float: the same of the reference, in its own tokens, from the same prompt
+forced float: share of the tokens that are the most probable ones after the true tokens before them
+forced_reference float: the same of the reference
+bits_per_byte float: loss of the continuation after the prompt, bits per byte
+bits_per_byte_reference float: the same of the reference
+zlib float: compressed bytes of the continuation over its bytes
+category str: pattern (repeated or compressible), common (a licence or another widely copied text),
+    code or other; by rules of thumb
 value float?: the statistic; null: too few records never trained on for so few false positives
 lower float?: lower end of its 95 % interval, over groups of records; null likewise
 upper float?: its upper end
@@ -72,6 +84,32 @@ ROC = Kind(
     "One row per attack and statistic of its ROC curve.",
     f"{OF_TARGET}/roc.parquet",
     columns("language model attack n_members n_unseen statistic value lower upper"),
+)
+RECITED = Kind(
+    "recited",
+    "One row per record whose continuation the target recites, and reference: how the reference "
+    "model continues it.",
+    f"{OF_TARGET}/recited.parquet",
+    columns(
+        """
+        language model reference id group trained prompt continuation accuracy accuracy_reference
+        forced forced_reference bits_per_byte bits_per_byte_reference zlib category
+        """
+    ),
+)
+EXPLAINED = Kind(
+    "explained",
+    "One row per reference, side and statistic: what a model that was trained on other data recites"
+    " of the records that the target recites.",
+    f"{OF_TARGET}/explained.parquet",
+    columns(
+        "language model reference side n_recited statistic value lower upper",
+        statistic="str: recited (share of the side's records that the target recites), "
+        "reference >= 0.9 (of these, the share of which the reference gives 90 % of the tokens or "
+        "more), or reference >= target (at least as many as the target)",
+        value="float?: the share; null: no record is recited",
+        lower="float?: lower end of its 95 % interval, over groups of records; null likewise",
+    ),
 )
 OF_ASKING = (PASSES, CONTINUATIONS)
 KINDS = kinds_in(globals())

@@ -19,6 +19,7 @@ from palimpsest.models.folders import is_folder
 from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.pretrained.catalogue import made_in
 from palimpsest.section import Section, nothing
+from palimpsest.tables.kinds import Kind
 
 ALL = "all"
 TARGET = "target"  # the role of a target in tables, which no reference may have
@@ -60,8 +61,13 @@ def attacks(settings: Settings) -> list[str]:
 
 def outputs(settings: Settings) -> Iterator[str]:
     for name, target in targets(settings).items():
-        for kind in (*kinds.OF_ASKING, kinds.SCORES, kinds.ROC):
+        for kind in (*kinds.OF_ASKING, kinds.SCORES, kinds.ROC, *of_references(target)):
             yield kind.path.format(language=target.corpus, model=name)
+
+
+def of_references(target: Target) -> tuple[Kind, ...]:
+    """The kinds that need a reference; none without one."""
+    return (kinds.RECITED, kinds.EXPLAINED) if target.references else ()
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
@@ -109,5 +115,5 @@ SECTION = Section(
     requests=nothing,
     outputs=outputs,
     mistakes=mistakes,
-    reported=(kinds.ROC,),
+    reported=(kinds.ROC, kinds.EXPLAINED),
 )

@@ -95,7 +95,7 @@ def pass_of(rows: pd.DataFrame) -> Pass:
 def roc_table(scores: pd.DataFrame, *, false_positive_rates: Sequence[float]) -> pd.DataFrame:
     """AUC and true positive rates of every attack; no rows if no record is known to be unseen."""
     rows = []
-    for attack, found in scores.dropna(subset="trained").groupby("attack", sort=False):
+    for _, found in scores.dropna(subset="trained").groupby("attack", sort=False):
         member = found["trained"].to_numpy(dtype=bool)
         if member.all():
             continue

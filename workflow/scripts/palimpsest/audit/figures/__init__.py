@@ -1,0 +1,1 @@
+"""The figures of the audit: every file with a `FIGURE` is one."""

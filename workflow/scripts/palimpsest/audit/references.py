@@ -1,0 +1,116 @@
+"""The audit by reference models: what a target recites, and a model that never saw it does, too.
+
+If a reference that was trained on other data recites a string as well as the target does, then
+context explains the string, and it was probably not memorised.
+
+Source: Learning Without Memorizing Considered Infeasible, section 5, RQ6 and RQ7, tables 1 and 3.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.audit.kinds import CONTINUATIONS, EXPLAINED, RECITED
+from palimpsest.making import makes, reads
+from palimpsest.statistics import Interval, wilson
+
+TARGET = "target"
+MOSTLY = 0.9  # share of the tokens of a continuation that counts as recited; the paper's
+SIDES = {True: "trained", False: "unseen"}
+UNKNOWN = "unknown"
+# Rules of thumb
+PATTERN = 0.5  # compressed bytes over bytes, below which a text is a pattern
+COMMON = re.compile(
+    r"licen[cs]e|copyright|redistribut|warrant(y|ies)|all rights reserved|permission is hereby"
+    r"|terms and conditions|without limitation",
+    re.IGNORECASE,
+)
+CODE = re.compile(
+    r"[{};]\s*$|^\s*(def|class|import|from|return|if|for|while|#include|public|private|static|var"
+    r"|const|function)\b|=>|==|!=|::|\(\)|</\w+>",
+    re.MULTILINE,
+)
+
+
+@reads(continuations=CONTINUATIONS)
+@makes(RECITED, EXPLAINED)
+def explained(continuations: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The records that a target recites, and what references recite of them.
+
+    A continuation is recited if greedy decoding from the prompt gives `MOSTLY` of its tokens. Each
+    model is scored on its own tokens of the same span of text.
+    """
+    measured = with_accuracies(continuations)
+    target = measured[measured["role"] == TARGET]
+    recited, shares = [], []
+    for reference, other in measured[measured["role"] != TARGET].groupby("role", sort=False):
+        both = target.merge(other, on="id", suffixes=("", "_reference"), validate="one_to_one")
+        both = both.assign(reference=reference, category=[*map(category, both["continuation"])])
+        both["zlib"] = [*map(compressed, both["continuation"])]
+        is_recited = both["accuracy"] >= MOSTLY
+        recited.append(both.loc[is_recited, RECITED.names])
+        shares += list(_shares(both, is_recited))
+    return {
+        RECITED.name: pd.concat(recited, ignore_index=True)
+        if recited
+        else pd.DataFrame(columns=RECITED.names),
+        EXPLAINED.name: pd.DataFrame(shares, columns=EXPLAINED.names),
+    }
+
+
+def with_accuracies(continuations: pd.DataFrame) -> pd.DataFrame:
+    n_bytes = continuations["continuation"].map(lambda text: len(text.encode()))
+    return continuations.assign(
+        accuracy=continuations["n_generated"] / continuations["n_tokens"],
+        forced=continuations["n_right"] / continuations["n_tokens"],
+        bits_per_byte=continuations["nll"] / math.log(2) / n_bytes,
+    )
+
+
+def _shares(both: pd.DataFrame, is_recited: pd.Series) -> Iterator[dict]:
+    """The rows of the table `explained` of one reference."""
+    side = both["trained"].map(SIDES).fillna(UNKNOWN)
+    better = {
+        "reference >= 0.9": both["accuracy_reference"] >= MOSTLY,
+        "reference >= target": both["accuracy_reference"] >= both["accuracy"],
+    }
+    for name in side.unique():
+        here = side == name
+        among = here & is_recited
+        about = {key: both[key].iloc[0] for key in ("language", "model", "reference")}
+        about |= {"side": name, "n_recited": int(among.sum())}
+        found = {"recited": share(is_recited[here], both["group"][here])}
+        found |= {key: share(held[among], both["group"][among]) for key, held in better.items()}
+        for statistic, interval in found.items():
+            ends = dict(zip(("value", "lower", "upper"), interval, strict=True))
+            yield {**about, "statistic": statistic, **ends}
+
+
+def share(holds: pd.Series, group: pd.Series) -> Interval:
+    """A share with its 95 % interval over groups (Wilson); NaN of nothing."""
+    if holds.empty:
+        return Interval(np.nan, np.nan, np.nan)
+    sizes = group.value_counts().to_numpy()
+    n_groups = sizes.sum() ** 2 / (sizes**2).sum()
+    return Interval(holds.mean(), *wilson(holds.mean(), n_groups))
+
+
+def compressed(text: str) -> float:
+    """Compressed bytes over bytes, without what every compressed text begins with."""
+    whole = text.encode()
+    return (len(zlib.compress(whole, 9)) - len(zlib.compress(b""))) / max(len(whole), 1)
+
+
+def category(text: str) -> str:
+    """What kind of text a continuation is, by rules of thumb."""
+    if compressed(text) < PATTERN:
+        return "pattern"
+    if COMMON.search(text):
+        return "common"
+    return "code" if CODE.search(text) else "other"

@@ -1,0 +1,83 @@
+"""The part of the report on the audit."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pandas as pd
+
+from palimpsest.audit import kinds
+from palimpsest.audit.roc import AUC, TPR
+from palimpsest.estimates import with_interval
+from palimpsest.report.part import Part, chapters_of, with_words
+from palimpsest.report.templates import given, groups, shown, template
+from palimpsest.statistics import Interval
+
+THOSE = {
+    "trained": " and was trained on",
+    "unseen": " and was not trained on",
+    "unknown": "",
+}
+
+
+def part(tables: Mapping[str, pd.DataFrame]) -> Part:
+    """The section's part of the report, from stacked tables `attack_roc` and `explained`.
+
+    Without any, the part has no words.
+    """
+    html = template(__file__, "report.html.j2").module
+    roc, explained = given(tables, kinds.ROC, kinds.EXPLAINED)
+    if roc.empty and explained.empty:
+        return Part(chapters=chapters_of(html))
+    after = {
+        "attacks": shown(html.attacks, attack_rows, roc),
+        "references": shown(html.references, reference_rows, explained),
+    }
+    part = with_words(html, {}, after=after)
+    return replace(part, headline=shown(html.headline, answers, explained))
+
+
+def attack_rows(roc: pd.DataFrame) -> list[dict]:
+    """Per corpus, model and attack: AUC and true positive rates, each with its interval."""
+    rows = []
+    for row, found in groups(roc, ["language", "model", "attack"]):
+        by_name = {one.statistic: one for one in found.itertuples()}
+        rates = [name for name in by_name if name.startswith(TPR)]
+        first = found.iloc[0]
+        shares = (f"{name.removeprefix(TPR)}: {_interval(by_name[name])}" for name in rates)
+        rows.append(
+            {
+                **row,
+                "n": f"{first['n_members']:,} / {first['n_unseen']:,}",
+                "auc": _interval(by_name[AUC]),
+                "tpr": "; ".join(shares),
+            }
+        )
+    return rows
+
+
+def reference_rows(explained: pd.DataFrame) -> list[dict]:
+    """Per corpus, model, reference and side: what is recited, and what the reference explains."""
+    names = {
+        "recited": "recited",
+        "mostly": "reference >= 0.9",
+        "better": "reference >= target",
+    }
+    rows = []
+    for row, found in groups(explained, ["language", "model", "reference", "side"]):
+        by_name = {one.statistic: one for one in found.itertuples()}
+        rows.append({**row, **{key: _interval(by_name[name]) for key, name in names.items()}})
+    return rows
+
+
+def answers(explained: pd.DataFrame) -> list[dict]:
+    """Per corpus, model and reference: the share of what is recited that the reference explains."""
+    found = explained[(explained["statistic"] == "reference >= target")]
+    found = found[(found["side"] != "unseen") & (found["n_recited"] > 0)]
+    return [
+        {**row._asdict(), "value": _interval(row), "those": THOSE[row.side]}
+        for row in found.itertuples(index=False)
+    ]
+
+
+def _interval(row) -> str:
+    return with_interval(Interval(row.value, row.lower, row.upper))
