@@ -28,6 +28,8 @@ n_members int: records that the target was trained on
 n_unseen int: records that it was not trained on
 statistic str: auc, or tpr@x: the share of members found at a share x of false positives
 n_recited int: records of the side whose continuation the target recites
+prompt str: the beginning of the record
+continuation str: how it goes on
 side str: trained, unseen (the placebo) or unknown
 reference str: name of the reference model
 accuracy float: share of the tokens of the continuation that greedy decoding gives right
@@ -63,8 +65,6 @@ CONTINUATIONS = Kind(
         language model role id group trained prompt continuation generated n_tokens n_right
         n_generated nll
         """,
-        prompt="str: the beginning of the record",
-        continuation="str: how it goes on",
         generated="str: the same number of tokens by greedy decoding from the prompt",
         n_tokens="int: tokens of the continuation, of the model's own tokenizer",
         n_right="int: tokens that are the most probable ones after the true tokens before them "

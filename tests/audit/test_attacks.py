@@ -1,0 +1,169 @@
+"""Scores of attacks by hand, and on worlds in which members are known."""
+
+import zlib
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import rankdata
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from palimpsest.audit.attacks import ATTACKS, Given
+from palimpsest.audit.attacks.attack import LOWERCASE, NEIGHBOURS, PREFIXED
+from palimpsest.audit.classifiers import blind, combined
+from palimpsest.audit.passes import Pass
+from palimpsest.audit.roc import auc, roc, statistics, tpr_at
+
+TEXTS = ["Ann Ek was born in Lund.", "x x x x x x x x x x x x"]
+N_TOKENS = np.array([3, 5])
+
+
+def made(log_prob, rank=None, n_tokens=N_TOKENS) -> Pass:
+    log_prob = np.asarray(log_prob, dtype=float)
+    ends = np.concatenate([np.arange(1, n + 1) for n in n_tokens]).astype(float)
+    rank = np.ones(len(log_prob)) if rank is None else np.asarray(rank, dtype=float)
+    return Pass(
+        np.asarray(n_tokens), log_prob, np.full_like(log_prob, -2.0), rank * 0 + 0.5, rank, ends
+    )
+
+
+LOG_PROB = [-1.0, -2.0, -3.0, -0.1, -0.2, -0.3, -4.0, -0.4]
+TARGET = made(LOG_PROB, rank=[1, 2, 3, 1, 1, 1, 9, 1])
+REFERENCE = made([-1.5, -1.0, -5.0, -1.0, -1.0, -1.0, -1.0, -1.0])
+CHANGED = {
+    LOWERCASE: made(np.array(LOG_PROB) * 2),
+    NEIGHBOURS: made(
+        np.repeat([[-4.0] * 3, [-2.0] * 3], 1, axis=0).ravel().tolist() + [-3.0] * 10,
+        n_tokens=[3, 3, 5, 5],
+    ),
+    PREFIXED: made(np.array(LOG_PROB) * 1.5),
+}
+GIVEN = Given(TEXTS, TARGET, REFERENCE, CHANGED, population=np.array([False, True]))
+N_BYTES = np.array([len(text) for text in TEXTS])
+ZLIB = np.array([len(zlib.compress(text.encode())) for text in TEXTS])
+BY_HAND = {
+    "loss": [-2.0, -1.0],
+    "zlib": [-2.0, -1.0] / ZLIB,
+    "min_k": [-3.0, -4.0],
+    "min_k_plus": [(-3 + 2) / 0.5, (-4 + 2) / 0.5],
+    "lowercase": [2.0, 2.0],
+    "recall": [1.5, 1.5],
+    "neighbours": [(4.0 + 2.0) / 2 - 2, 3 - 1.0],
+    "reference": [(7.5 - 6.0) / 24, (5.0 - 5.0) / 23],
+    # Errors of the first text: -2 after -1, and -3 after -5; of the second: -4 after -1
+    "ez_mia": [2 / 3, 0.0],
+}
+
+
+@pytest.mark.parametrize("name", list(BY_HAND))
+def test_scores_by_hand(name):
+    np.testing.assert_allclose(ATTACKS[name].score(GIVEN), BY_HAND[name], rtol=1e-12)
+
+
+def test_every_attack_is_tested():
+    assert set(ATTACKS) == {*BY_HAND, "rmia"}
+
+
+def test_a_text_that_the_model_has_no_doubt_about():
+    """No deviation, no error: no division by 0."""
+    sure = made(np.zeros(8))
+    sure = Pass(
+        sure.n_tokens, sure.log_prob, sure.mean * 0, sure.deviation * 0, sure.rank, sure.end
+    )
+    given = Given(TEXTS, sure, REFERENCE, {**CHANGED, PREFIXED: sure}, np.array([True, True]))
+    for attack in ATTACKS.values():
+        assert np.isfinite(attack.score(given)).all(), attack.name
+    np.testing.assert_array_equal(ATTACKS["ez_mia"].score(given), [1.0, 1.0])
+
+
+def test_rmia_is_a_rank_among_other_texts_of_the_population():
+    """Share of z whose ratio p(z) / ((1 + a) / 2 q(z) + (1 - a) / 2) is at most that of x."""
+    chance = np.random.default_rng(0)
+    n, population = 40, np.arange(40) >= 20
+    target, reference = (made(-chance.exponential(1, n), n_tokens=np.ones(n, int)) for _ in "ab")
+    found = ATTACKS["rmia"].score(Given(["a"] * n, target, reference, population=population))
+    p, q = np.exp(target.log_prob), np.exp(reference.log_prob)
+    ratio = p / (0.65 * q + 0.35)
+    for place in range(n):
+        others = [z for z in range(20, 40) if z != place]
+        assert found[place] == pytest.approx(np.mean([ratio[place] >= ratio[z] for z in others]))
+
+
+def test_roc_is_that_of_scikit_learn():
+    chance = np.random.default_rng(1)
+    for _ in range(20):
+        member = chance.random(60) < 0.4
+        score = np.round(chance.normal(member * 0.8, 1), chance.integers(0, 3))  # with ties
+        curve = roc(score, member)
+        fpr, tpr, _ = roc_curve(member, score, drop_intermediate=False)
+        np.testing.assert_allclose(curve.fpr, fpr)
+        np.testing.assert_allclose(curve.tpr, tpr)
+        assert auc(score, member) == pytest.approx(roc_auc_score(member, score))
+        assert tpr_at(score, member, 0.1) == pytest.approx(tpr[fpr <= 0.1].max())
+
+
+def test_so_few_false_positives_need_more_texts():
+    member = np.arange(100) < 50
+    assert np.isnan(tpr_at(np.arange(100.0), member, 0.01))
+    with pytest.raises(ValueError, match="members and non-members"):
+        roc(np.arange(3.0), np.ones(3, bool))
+
+
+def test_intervals_cover_the_truth():
+    """Normal scores one deviation apart: an AUC of 0.7602, at 5 % false positives 26 % found."""
+    chance, truth = np.random.default_rng(2), {"auc": 0.76025, "tpr@0.05": 0.25951}
+    hits = dict.fromkeys(truth, 0)
+    for seed in range(200):
+        member = np.arange(200) < 100
+        score = chance.normal(member, 1)
+        found = statistics(score, member, np.arange(200), [0.05], seed)
+        for name, value in truth.items():
+            hits[name] += found[name].lower <= value <= found[name].upper
+    assert hits["auc"] >= 0.9 * 200
+    assert hits["tpr@0.05"] >= 0.87 * 200
+
+
+def test_texts_of_a_group_count_once():
+    """Ten copies of a text are no ten texts: the interval is as wide as of the texts alone."""
+    chance = np.random.default_rng(3)
+    member = np.arange(60) < 30
+    score = chance.normal(member, 1)
+    alone = statistics(score, member, np.arange(60), [])["auc"]
+    copied = statistics(np.tile(score, 10), np.tile(member, 10), np.tile(np.arange(60), 10), [])
+    assert copied["auc"].mean == pytest.approx(alone.mean)
+    assert copied["auc"].upper - copied["auc"].lower == pytest.approx(
+        alone.upper - alone.lower, rel=0.15
+    )
+
+
+def test_the_blind_attack_finds_another_kind_and_nothing_else():
+    chance = np.random.default_rng(4)
+    words = ["red", "blue", "green", "tall", "small", "old", "new"]
+    texts = [" ".join(chance.choice(words, 8)) for _ in range(200)]
+    member = chance.random(200) < 0.5
+    group = np.arange(200)
+    assert 0.35 < auc(blind(texts, member, group, 0), member) < 0.65
+    dated = [
+        f"{text} in {1990 if held else 2025}" for text, held in zip(texts, member, strict=True)
+    ]
+    assert auc(blind(dated, member, group, 0), member) > 0.95
+
+
+def test_the_combined_attack_is_not_trained_on_what_it_scores():
+    """On noise, it finds nothing; on two weak attacks, more than each."""
+    chance = np.random.default_rng(5)
+    member, group = np.arange(400) % 2 == 0, np.arange(400)
+    noise = pd.DataFrame(chance.normal(size=(400, 30)))
+    assert 0.4 < auc(combined(noise, member, group, 0), member) < 0.6
+    weak = pd.DataFrame({"a": chance.normal(member, 1), "b": -chance.normal(member, 1)})
+    assert auc(combined(weak, member, group, 0), member) > auc(weak["a"].to_numpy(), member)
+
+
+def test_copies_of_a_text_are_scored_together():
+    """A group is never divided, so that a copy does not give its membership away."""
+    chance = np.random.default_rng(6)
+    score = np.repeat(chance.normal(size=100), 4)
+    member, group = np.repeat(np.arange(100) % 2 == 0, 4), np.repeat(np.arange(100), 4)
+    found = combined(pd.DataFrame({"a": score}), member, group, 0)
+    assert 0.3 < auc(found, member) < 0.7
+    assert (rankdata(found).reshape(100, 4).std(axis=1) == 0).all()

@@ -1,0 +1,131 @@
+"""One pass over texts, continuations and changed texts: equal to transformers by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.experiments import message
+from helpers.tiny_language_models import TEXTS, byte_level, sentence_piece, word_piece, write
+from palimpsest.audit.attacks.attack import LOWERCASE, NEIGHBOURS, PREFIXED
+from palimpsest.audit.continuations import continued, cut
+from palimpsest.audit.passes import passed
+from palimpsest.audit.versions import versions
+from palimpsest.models.checkpoints import opened
+
+TOKENIZERS = {"byte-level": byte_level, "SentencePiece": sentence_piece, "WordPiece": word_piece}
+SAID = ["Ann Ek was born in Lund.", "Ann Ek was born in Oslo.", "Ben wrote: call 555-0199"]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    return opened(write(tmp_path_factory.mktemp("tiny") / "model"))
+
+
+def by_hand(checkpoint, text):
+    """Log probabilities float64[tokens, V] and the true tokens of a text, one text at a time."""
+    ids = checkpoint.tokenizer(text, add_special_tokens=False)["input_ids"]
+    given = torch.tensor([[checkpoint.tokenizer.bos_token_id, *ids]])
+    with torch.no_grad():
+        logits = checkpoint.model(given).logits[0, :-1]
+    return logits.double().log_softmax(-1).numpy(), np.array(ids)
+
+
+@pytest.mark.parametrize("name", list(TOKENIZERS))
+def test_a_pass_is_what_transformers_says(tmp_path, name):
+    """Of single texts, without padding: log probability, mean, deviation and rank."""
+    checkpoint = opened(write(tmp_path / "m", TOKENIZERS[name]))
+    texts = ["Ann Ek was born in Lund.", "x x x x x", "Ben wrote: call"]
+    found = passed(checkpoint, texts, batch_size=2)
+    for place, text in enumerate(texts):
+        log_prob, ids = by_hand(checkpoint, text)
+        prob = np.exp(log_prob)
+        mean = (prob * log_prob).sum(-1)
+        true = log_prob[np.arange(len(ids)), ids]
+        expected = {
+            "log_prob": true,
+            "mean": mean,
+            "deviation": np.sqrt((prob * (log_prob - mean[:, None]) ** 2).sum(-1)),
+            "rank": (log_prob > true[:, None]).sum(-1) + 1,
+        }
+        for what, values in expected.items():
+            own = found.split(getattr(found, what))[place]
+            np.testing.assert_allclose(own, values, atol=2e-4, err_msg=what)
+        assert found.split(found.end)[place][-1] == len(text)
+    np.testing.assert_allclose(found.nll[0], -found.split(found.log_prob)[0].sum())
+
+
+def test_a_prompt_is_read_and_not_predicted(checkpoint):
+    text = "Ann Ek was born in Lund."
+    whole = passed(checkpoint, [text])
+    after = passed(checkpoint, [text], [7])
+    inside = whole.end > 7
+    np.testing.assert_allclose(after.log_prob, whole.log_prob[inside], atol=1e-6)
+    assert after.end[-1] == len(text) - 7
+
+
+def test_a_continuation_is_what_greedy_decoding_says(checkpoint):
+    """Token by token, by hand; and right tokens after the true ones before them."""
+    given = cut(checkpoint, SAID, [0, 0, 0], 4, 3)
+    assert [text[n:] != "" for text, n in zip(given.texts, given.prompts, strict=True)]
+    found = continued(checkpoint, given, batch_size=2)
+    for place, (text, n) in enumerate(zip(given.texts, given.prompts, strict=True)):
+        ids = checkpoint.tokenizer(text, add_special_tokens=False)["input_ids"]
+        assert len(ids) == 7
+        context = [checkpoint.tokenizer.bos_token_id, *ids[:4]]
+        for _ in range(3):
+            with torch.no_grad():
+                logits = checkpoint.model(torch.tensor([context])).logits[0, -1]
+            context.append(int(logits.argmax()))
+        equal = [one == other for one, other in zip(context[5:], ids[4:], strict=True)]
+        assert found.n_generated[place] == sum(equal)
+        assert found.generated[place] == checkpoint.tokenizer.decode(context[5:])
+        log_prob, true = by_hand(checkpoint, text)
+        assert found.n_right[place] == (log_prob[4:].argmax(-1) == true[4:]).sum()
+        assert found.nll[place] == pytest.approx(-log_prob[np.arange(7), true][4:].sum(), rel=1e-4)
+        assert found.n_tokens[place] == 3
+        assert text[n:] == checkpoint.tokenizer.decode(ids[4:])
+
+
+def test_texts_that_are_too_short_are_left_out(checkpoint):
+    given = cut(checkpoint, ["a", SAID[0], "a b c"], [0, 0, 2], 4, 3)
+    assert given.rows.tolist() == [1, 2]
+    assert given.texts[1] == "a b c"
+    assert given.prompts[1] == 2, "a prompt of one's own is the prompt"
+
+
+def test_changed_texts():
+    unseen = np.array([False, True, True])
+    names = [LOWERCASE, NEIGHBOURS, PREFIXED]
+    made = versions(names, SAID, [0, 4, 0], unseen, neighbours=3, prefixes=1)
+    assert made[LOWERCASE].texts[0] == "ann ek was born in lund."
+    assert made[NEIGHBOURS].n == 3
+    assert len(made[NEIGHBOURS].texts) == 9
+    for place, text in enumerate(made[NEIGHBOURS].texts):
+        own = SAID[place // 3]
+        assert text != own
+        assert len(text.split()) == len(own.split())
+        assert text[: made[NEIGHBOURS].prompts[place]] == own[: [0, 4, 0][place // 3]]
+    for place, (text, n) in enumerate(
+        zip(made[PREFIXED].texts, made[PREFIXED].prompts, strict=True)
+    ):
+        before = text[: n - [0, 4, 0][place]]
+        assert text.removeprefix(before) == SAID[place]
+        assert before.strip() in (SAID[1], SAID[2])
+        assert before.strip() != SAID[place]
+    again = versions(names, SAID, [0, 4, 0], unseen, neighbours=3, prefixes=1)
+    assert again == made
+    nobody = np.zeros(3, bool)
+    assert PREFIXED not in versions(names, SAID, [0] * 3, nobody, neighbours=1, prefixes=1)
+
+
+def test_letters_that_become_two_in_lower_case():
+    made = versions([LOWERCASE], ["İİ end"], [3], np.array([True]), neighbours=1, prefixes=1)[
+        LOWERCASE
+    ]
+    assert made.texts[0][made.prompts[0] :] == "end"
+
+
+def test_a_text_that_is_too_long_is_refused(checkpoint):
+    said = message(lambda: passed(checkpoint, ["Ann " * 400]))
+    assert "window" in said
+    assert TEXTS  # of the helper: its longest text fits

@@ -1,0 +1,198 @@
+"""What references explain, by hand; categories; and an audit from a file to its tables."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from helpers.experiments import DEFAULT, ROOT, experiment, message
+from helpers.tiny_language_models import write
+from palimpsest import tables
+from palimpsest.audit.asking import AuditJob, audit_target
+from palimpsest.audit.kinds import CONTINUATIONS, EXPLAINED, PASSES, RECITED, ROC, SCORES
+from palimpsest.audit.references import category, explained
+from palimpsest.audit.report import part
+from palimpsest.audit.tables import roc_table, scores
+from palimpsest.corpora.kinds import CORPUS
+from palimpsest.training.attempts import Attempts
+
+
+def continuation(name, role, n_generated, trained=True, text="goes on so"):
+    return {
+        "language": "mine",
+        "model": "m",
+        "role": role,
+        "id": name,
+        "group": name,
+        "trained": trained,
+        "prompt": "It ",
+        "continuation": text,
+        "generated": text,
+        "n_tokens": 10,
+        "n_right": n_generated,
+        "n_generated": n_generated,
+        "nll": 1.0,
+    }
+
+
+def test_shares_by_hand():
+    """Of three recited records, the reference recites one mostly, and two as well or better."""
+    rows = [
+        *(continuation("a", role, n) for role, n in (("target", 9), ("other", 9))),
+        *(continuation("b", role, n) for role, n in (("target", 10), ("other", 2))),
+        *(continuation("c", role, n) for role, n in (("target", 9), ("other", 10))),
+        *(continuation("d", role, n) for role, n in (("target", 5), ("other", 10))),
+        *(continuation("e", role, n, False) for role, n in (("target", 10), ("other", 10))),
+    ]
+    found = explained(pd.DataFrame(rows))
+    recited, shares = found[RECITED.name], found[EXPLAINED.name]
+    assert recited["id"].tolist() == ["a", "b", "c", "e"]
+    wide = shares.pivot(index="side", columns="statistic", values="value")
+    assert wide.loc["trained"].to_dict() == {
+        "recited": 3 / 4,
+        "reference >= 0.9": 2 / 3,
+        "reference >= target": 2 / 3,
+    }
+    assert (wide.loc["unseen"] == 1).all()
+    assert (shares["lower"] <= shares["value"]).all()
+    assert (shares["value"] <= shares["upper"]).all()
+
+
+def test_nothing_is_recited():
+    rows = [continuation("a", role, 3) for role in ("target", "other")]
+    shares = explained(pd.DataFrame(rows))[EXPLAINED.name].set_index("statistic")
+    assert shares.loc["recited", "value"] == 0
+    assert np.isnan(shares.loc["reference >= target", "value"])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (", '2014-07-22', '2014-07-23', '2014-07-24', '2014-07-25', '2014-07-26'", "pattern"),
+        ("is subject to the terms of the Mozilla Public License v. 2.0", "common"),
+        ("def forward(self, x):\n    return self.layer(x)", "code"),
+        ("and Ann moved from Lund to the coast in spring", "other"),
+    ],
+)
+def test_categories(text, kind):
+    assert category(text) == kind
+
+
+RECORDS = [
+    {"id": f"r{number}", "text": f"Ann number {number} was born in Lund.", "trained": number < 14}
+    for number in range(28)
+]
+
+
+def attempts_in(folder) -> Attempts:
+    return Attempts(folder / "note.json", {"micro_batch_size": 1, "evaluation_batch_size": 4})
+
+
+@pytest.fixture(scope="module")
+def audit(tmp_path_factory):
+    """The tables of an audit of a tiny model, with a reference of the same tokenizer."""
+    folder = tmp_path_factory.mktemp("audit")
+    frame = pd.DataFrame(RECORDS).assign(
+        group=[row["id"] for row in RECORDS], copies=1, split=None, prompt=None
+    )
+    frame["trained"] = frame["trained"].astype("boolean")
+    tables.write(folder / "mine.parquet", frame[CORPUS.names], CORPUS)
+    job = AuditJob(
+        "mine",
+        "tiny",
+        str(folder / "mine.parquet"),
+        str(folder / "passes.parquet"),
+        str(folder / "continuations.parquet"),
+        write(folder / "model"),
+        [("other", write(folder / "reference", seed=1))],
+        ["loss", "zlib", "reference", "neighbours", "recall", "lowercase", "ez_mia", "rmia"],
+        prompt=4,
+        continuation=4,
+        neighbours=2,
+        prefixes=1,
+    )
+    audit_target(job, attempts_in(folder))
+    passes = tables.read(job.passes, PASSES)
+    records = tables.read(job.corpus, CORPUS)
+    made = scores(passes, records, attacks=job.attacks)
+    tables.write(folder / "scores.parquet", made, SCORES)
+    made = tables.read(folder / "scores.parquet", SCORES)
+    return job, passes, made, tables.read(job.continuations, CONTINUATIONS)
+
+
+def test_an_audit_has_all_attacks(audit):
+    _, passes, made, _ = audit
+    assert set(made["attack"]) == {
+        *("loss", "zlib", "neighbours", "recall", "lowercase"),
+        *("reference/other", "ez_mia/other", "rmia/other", "combined", "blind"),
+    }
+    assert made.groupby("attack").size().eq(28).all()
+    assert dict(passes.groupby("role").size()) == {"target": 28 * (1 + 2 + 1 + 1), "other": 28}
+
+
+def test_the_report_of_an_audit(audit, tmp_path):
+    """A model of random weights never saw a record: no attack but chance."""
+    _, _, made, continuations = audit
+    roc = roc_table(made, false_positive_rates=[0.1])
+    tables.write(tmp_path / "roc.parquet", roc, ROC)
+    assert set(roc["statistic"]) == {"auc", "tpr@0.1"}
+    found = explained(continuations)
+    for kind in (RECITED, EXPLAINED):
+        tables.write(tmp_path / kind.name, found[kind.name], kind)
+    words = part({ROC.name: roc, EXPLAINED.name: found[EXPLAINED.name]})
+    text = "".join(str(chapter.after) for chapter in words.chapters)
+    assert "14 / 14" in text
+    assert part({}).headline == ""
+
+
+def test_a_reference_that_is_the_target_is_refused(audit, tmp_path):
+    job, *_ = audit
+    same = AuditJob(**{**vars(job), "reference": [("again", job.model)], "attacks": ["loss"]})
+    said = message(lambda: audit_target(same, attempts_in(tmp_path)))
+    assert "one model under two names" in said
+
+
+def test_records_that_are_too_short_for_a_continuation(audit, tmp_path):
+    job, *_ = audit
+    long = AuditJob(**{**vars(job), "prompt": 100})
+    assert "lower audit/prompt" in message(lambda: audit_target(long, attempts_in(tmp_path)))
+
+
+def test_without_records_that_are_known_there_is_no_roc(audit):
+    _, passes, *_ = audit
+    records = pd.DataFrame(RECORDS)
+    nobody = passes.assign(trained=pd.array([None] * len(passes), "boolean"))
+    made = scores(nobody, records, attacks=["loss", "rmia", "recall"])
+    assert set(made["attack"]) == {"loss", "recall"}
+    assert roc_table(made, false_positive_rates=[0.1]).empty
+
+
+def asked(**target):
+    one = {"corpus": "mine", "model": "a/b", **target}
+    return {"audit": {"targets": {"tuned": one}}, "corpora": {"mine": "mine.jsonl"}}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"corpus": "mien"}, "'mien' is not in the block corpora, which has mine (did you mean"),
+        ({"model": "./nowhere/"}, "no such folder: ./nowhere/"),
+        ({"references": {"same": "a/b"}}, "is the target itself; name another model"),
+        ({"references": {"target": "a/c"}}, "'target' cannot be its name"),
+    ],
+)
+def test_mistakes(tmp_path, monkeypatch, given, said):
+    path = tmp_path / "mine.jsonl"
+    path.write_text("\n".join(map(json.dumps, RECORDS)))
+    monkeypatch.chdir(ROOT)
+    over = asked(**given)
+    over["corpora"]["mine"] = str(path)
+    assert said in message(lambda: experiment(DEFAULT, command_line=over))
+
+
+def test_an_unknown_attack(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    over = {"audit": {"attacks": ["loss", "mink"]}}
+    said = message(lambda: experiment(DEFAULT, command_line=over))
+    assert "audit/attacks[1]: unknown attack 'mink'; known: " in said
