@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from palimpsest.audit import kinds
 from palimpsest.audit.attacks import ATTACKS
+from palimpsest.configuration.checks import is_missing
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
-from palimpsest.models.folders import is_folder
 from palimpsest.models.table import NAME, NAMES_ARE
-from palimpsest.pretrained.catalogue import made_in
 from palimpsest.section import Section, nothing
 from palimpsest.tables.kinds import Kind
 
@@ -97,7 +95,7 @@ def _target(settings: Settings, key: str, name: str, one: Mapping) -> Iterator[M
     for role, model in {"model": one["model"], **references}.items():
         at = f"{key}/model" if role == "model" else f"{key}/references/{role}"
         found = id_of(settings, model)
-        if is_folder(found) and not made_in(found) and not Path(found).is_dir():
+        if is_missing(found):
             yield Mistake(
                 at,
                 f"no such folder: {found}; give one as save_pretrained leaves it, a name of "

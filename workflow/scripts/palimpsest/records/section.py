@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from palimpsest.configuration.checks import unknown_models
+from palimpsest.configuration.checks import is_missing, unknown_models
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.named_files import NamedFile, named_files, unusable_files
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
-from palimpsest.models.folders import is_folder
 from palimpsest.models.table import NAME, NAMES_ARE
-from palimpsest.pretrained.catalogue import made_in
 from palimpsest.records import kinds
 from palimpsest.records.interventions import ALL, INTERVENTIONS, without_fold
 from palimpsest.requests import Runs
@@ -153,7 +150,7 @@ def _checkpoint(settings: Settings, key: str, name: str, one: Mapping) -> Iterat
             )
     for role in ("model", "reference"):
         found = _id(settings, one.get(role))
-        if found and is_folder(found) and not made_in(found) and not Path(found).is_dir():
+        if found and is_missing(found):
             yield Mistake(
                 f"{key}/{role}",
                 f"no such folder: {found}; give one as save_pretrained leaves it, a name of "
