@@ -12,7 +12,7 @@ from palimpsest.audit.attacks import ATTACKS, Given
 from palimpsest.audit.attacks.attack import LOWERCASE, NEIGHBOURS, PREFIXED
 from palimpsest.audit.classifiers import blind, combined
 from palimpsest.audit.passes import Pass
-from palimpsest.audit.roc import auc, roc, statistics, tpr_at
+from palimpsest.audit.roc_curves import auc, roc, statistics, tpr_at
 
 TEXTS = ["Ann Ek was born in Lund.", "x x x x x x x x x x x x"]
 N_TOKENS = np.array([3, 5])

@@ -1,1 +1,18 @@
 """The audit: was a text in a model's training data, and can it be extracted?"""
+
+from palimpsest.lazy_import import lazy_names
+
+MODULES = {
+    "ATTACKS": "attacks",
+    "auc": "roc_curves",
+    "continued": "continuations",
+    "cut": "continuations",
+    "Given": "attacks",
+    "Pass": "passes",
+    "passed": "passes",
+    "roc": "roc_curves",
+    "statistics": "roc_curves",
+    "tpr_at": "roc_curves",
+}
+__all__ = list(MODULES)
+__getattr__ = lazy_names(__name__, MODULES)

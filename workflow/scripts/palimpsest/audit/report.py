@@ -6,7 +6,7 @@ from dataclasses import replace
 import pandas as pd
 
 from palimpsest.audit import kinds
-from palimpsest.audit.roc import AUC, TPR
+from palimpsest.audit.roc_curves import AUC, TPR
 from palimpsest.estimates import with_interval
 from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import given, groups, shown, template

@@ -13,7 +13,7 @@ from palimpsest.audit.attacks.attack import CHANGED, POPULATION, REFERENCE, SAME
 from palimpsest.audit.classifiers import BLIND, COMBINED, blind, can_learn, combined
 from palimpsest.audit.kinds import PASSES, ROC, SCORES
 from palimpsest.audit.passes import OF_TOKENS, Pass
-from palimpsest.audit.roc import statistics
+from palimpsest.audit.roc_curves import statistics
 from palimpsest.audit.versions import TEXT
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.making import makes, reads

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from palimpsest.audit.kinds import SCORES
-from palimpsest.audit.roc import roc
+from palimpsest.audit.roc_curves import roc
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
 from palimpsest.figures.libraries import np, pd, plt
