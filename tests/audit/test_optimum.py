@@ -1,0 +1,85 @@
+"""Attacks that know other models: against worlds in which the best test is known."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from palimpsest.audit.optimum import OF_MODELS, calibrated, lira_offline, lira_online, optimum
+from palimpsest.audit.roc_curves import auc
+
+N_MODELS, N_TEXTS = 128, 60
+
+
+def world(seed, effect=1.0, spread=None):
+    """Normal losses: members of a model's data have a loss that is lower by `effect` deviations."""
+    chance = np.random.default_rng(seed)
+    inside = chance.permuted(np.tile(np.arange(N_MODELS) < N_MODELS // 2, (N_TEXTS, 1)), axis=1).T
+    level = chance.uniform(1, 5, N_TEXTS)
+    spread = np.full(N_TEXTS, 0.3) if spread is None else spread
+    loss = level + spread * (chance.normal(size=inside.shape) - effect * inside)
+    return loss, inside, level, spread
+
+
+def mean_auc(score, inside):
+    return np.mean([auc(own, member) for own, member in zip(score, inside, strict=True)])
+
+
+def test_scores_by_hand():
+    """The mean and the spread of the models but one; the spread is shared."""
+    chance = np.random.default_rng(0)
+    loss, inside = chance.normal(3, 1, (10, 2)), np.tile(np.arange(10) < 5, (2, 1)).T
+    found = {name: attack(loss, inside) for name, attack in OF_MODELS.items()}
+    for model in range(10):
+        others = [m for m in range(10) if m != model]
+        outs = [[loss[m, t] for m in others if not inside[m, t]] for t in range(2)]
+        ins = [[loss[m, t] for m in others if inside[m, t]] for t in range(2)]
+        spread_out = np.sqrt(np.mean([np.var(own, ddof=1) for own in outs]))
+        spread_in = np.sqrt(np.mean([np.var(own, ddof=1) for own in ins]))
+        for t in range(2):
+            away = np.mean(outs[t]) - loss[model, t]
+            assert found["calibrated loss"][model, t] == pytest.approx(away)
+            assert found["LiRA, offline"][model, t] == pytest.approx(away / spread_out, rel=1e-4)
+            ratio = norm.logpdf(loss[model, t], np.mean(ins[t]), spread_in)
+            ratio -= norm.logpdf(loss[model, t], np.mean(outs[t]), spread_out)
+            assert found["LiRA, online"][model, t] == pytest.approx(ratio, rel=1e-4)
+
+
+def test_the_optimum_is_nearly_that_of_the_truth():
+    """The true ratio's AUC is Phi(effect / sqrt 2); the estimates reach most of what is beyond."""
+    loss, inside, *_ = world(1)
+    truth = norm.cdf(1 / np.sqrt(2))
+    for score in (lira_online, optimum, lira_offline):
+        reached = (mean_auc(score(loss, inside), inside) - 0.5) / (truth - 0.5)
+        assert 0.9 < reached < 1.05, score.__name__
+    raw = mean_auc(-loss, inside)
+    assert raw < truth - 0.1, "a raw loss mixes easy texts with members"
+
+
+def test_texts_that_are_not_normal():
+    """Members lie on both sides of the others: only the free estimate can see this."""
+    chance = np.random.default_rng(2)
+    loss, inside, *_ = world(3, effect=0.0)
+    sides = np.where(chance.random(loss.shape) < 0.5, -1.0, 1.0)
+    loss = loss + inside * sides
+    assert mean_auc(optimum(loss, inside), inside) > 0.9
+    assert mean_auc(calibrated(loss, inside), inside) < 0.6
+
+
+def test_without_an_effect_nothing_is_found():
+    """No model judges itself, so noise is not learned."""
+    loss, inside, *_ = world(4, effect=0.0)
+    for score in (lira_online, lira_offline, calibrated, optimum):
+        assert 0.47 < mean_auc(score(loss, inside), inside) < 0.53, score.__name__
+
+
+def test_models_that_agree_are_no_division_by_zero():
+    loss, inside, *_ = world(5, spread=np.zeros(N_TEXTS))
+    for score in (lira_online, lira_offline, calibrated, optimum):
+        assert np.isfinite(score(loss, inside)).all()
+
+
+def test_too_few_models():
+    with pytest.raises(ValueError, match="a text has 1 models of a kind"):
+        lira_online(np.zeros((9, 2)), np.tile(np.arange(9) < 1, (2, 1)).T)
+    with pytest.raises(ValueError, match="must both be"):
+        lira_online(np.zeros((9, 2)), np.zeros((9, 3)))
