@@ -1,6 +1,7 @@
 """Unlearning on records of a user's own: what is forgotten, and what is refused in one line."""
 
 import json
+import re
 
 import pytest
 
@@ -87,6 +88,19 @@ def test_groups_of_the_file_are_forgotten_as_a_whole(written):
     assert by_group["nunique"].tolist() == [1] * N_TRAINED
     assert by_group["size"].tolist() == [2] * N_TRAINED
     assert (by_group["first"] == "forget").sum() == 2
+
+
+def test_no_group_is_divided_between_training_and_validation(written):
+    """Of 16 records in groups of two, the training has 9, the test 4, and validation 2 or 3."""
+    problem(written, questions(split=False), size=9, groups="record")
+    said = message(
+        lambda: problem(written, questions(split=False), 9, groups="record", validation=3)
+    )
+    assert re.search(
+        "json: records of the group '.*' would be in the training and in the validation set; "
+        "lower datasets/test_size, unlearning/size or unlearning/validation, or add records",
+        said,
+    )
 
 
 def test_a_file_names_records_by_their_ids(written, tmp_path):
