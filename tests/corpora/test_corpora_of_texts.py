@@ -140,6 +140,22 @@ def test_a_split_decides_the_side(split):
     assert mine.n_strings() == 1 + is_trained[1]
 
 
+@pytest.mark.parametrize("split", ["test", "holdout"])
+def test_records_of_which_none_is_to_be_trained_on_can_only_be_asked_about(split):
+    mine = corpus(["one", "two"], splits=[split, split])
+    assert len(mine.draw(2, 0, TEST)[0]) == 2
+    for training in (
+        mine.most_draws,
+        mine.n_strings,
+        mine.n_trained_groups,
+        lambda: mine.draw(1, 0),
+    ):
+        assert message(training) == (
+            "mine: nothing can be trained on these records, because all have the split test or "
+            "holdout; give some the split train, forget or retain, or leave the splits out"
+        )
+
+
 def test_the_column_trained_decides_the_side():
     texts = ["one one one", "two", "three three"]
     mine = corpus(texts, trained=[True, False, True])

@@ -186,6 +186,12 @@ def changed(place, **values):
             {},
             "the forget set has all training strings, so nothing is retained",
         ),
+        (
+            [{**one, "part": "test"} for one in questions()],
+            {},
+            "unlearning/size: {file}: nothing can be trained on these records, because all have "
+            "the split test or holdout; give some the split train, forget or retain, or leave",
+        ),
         (changed(2, part="retain"), {}, "splits the group 'author 1'"),
         (
             changed(15, question="Where was author 4 born?", answer=questions()[8]["answer"]),
@@ -215,4 +221,6 @@ def changed(place, **values):
     ],
 )
 def test_records_that_cannot_be_forgotten_are_refused(written, records, unlearning, said):
-    assert said in message(lambda: asked(written(records), named(records), **unlearning))
+    file = written(records)
+    said = said.replace("{file}", file)
+    assert said in message(lambda: asked(file, named(records), **unlearning))

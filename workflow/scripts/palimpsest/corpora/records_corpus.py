@@ -89,9 +89,18 @@ class RecordsCorpus:
 
     @cached_property
     def trained(self) -> np.ndarray:
-        """int[records]: the records that may be trained on, in the order of the file."""
+        """int[records]: the records that may be trained on, in the order of the file.
+
+        Raises `UserError` if there is none.
+        """
         if self.is_trained is None:
             return np.arange(len(self.strings))
+        if not self.is_trained.any():
+            raise UserError(
+                f"{self.name}: nothing can be trained on these records, because all have the split "
+                f"test or holdout; give some the split {', '.join(TRAINED_SPLITS[:-1])} or "
+                f"{TRAINED_SPLITS[-1]}, or leave the splits out"
+            )
         return np.flatnonzero(self.is_trained)
 
     @cached_property
@@ -134,7 +143,7 @@ class RecordsCorpus:
     def n_trained_groups(self, holdout: float = 0.0) -> int:
         """Number of groups with a record to be trained on, see `sides`."""
         if self.is_trained is not None:
-            return len(set(self.together[self.is_trained]))
+            return len(set(self.together[self.trained]))
         n_groups = len(set(self.together))
         return n_groups - round(holdout * n_groups)
 
