@@ -140,7 +140,15 @@ def asked(file, names, test_size=4, **unlearning):
 def test_a_study_of_records_is_asked_for(written):
     """With the split forget, a share has no effect, and may be too small to draw anything."""
     records = questions()
-    asked(written(records), named(records), share=0.01)
+    made = asked(written(records), named(records), share=0.01)
+    said = (
+        "--config: unlearning/share: has no effect: the split of mine says what is forgotten; "
+        "leave it out"
+    )
+    assert said in made.notes
+    assert said not in asked(written(records), named(records)).notes
+    drawn = questions(split=False)
+    assert said not in asked(written(drawn), named(drawn), share=0.25).notes
 
 
 @pytest.mark.parametrize(

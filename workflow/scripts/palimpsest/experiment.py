@@ -94,9 +94,17 @@ class Experiment:
                 raise error
         self.settings = whole.without(self.refused)
         self.sections = [each for each in sections if self.settings.block(each.name) is not None]
+        self.notes += self._unused_keys()
         if not self.refused:
             models = [runs.model for runs in self.requests]
             self._refuse(checks.nothing_to_track(self.settings, models))
+
+    def _unused_keys(self) -> Iterator[str]:
+        """A line for each key without an effect, unless its value is the default."""
+        for section in self.sections:
+            for key, why in section.unused(self.settings):
+                if self._sources.place(key) > 0:
+                    yield f"{self._sources.of(key)}: {key}: has no effect: {why}; leave it out"
 
     def _broken_blocks(self, settings: Settings) -> dict[str, UserError]:
         """The error of each block, of a section or of a part of one, that has a mistake."""
