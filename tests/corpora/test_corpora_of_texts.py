@@ -191,10 +191,9 @@ def test_what_records_cannot_answer_is_refused_in_a_line():
 def test_a_prompt_is_before_its_text():
     mine = corpus(["one", "two", "three"], prompts=["Q?", "", "Q: "])
     assert [text_of(string) for string in mine.strings] == ["Q?\none", "two", "Q: three"]
-    assert [mine.prompt_letters(text_of(string)) for string in mine.strings] == [3, 0, 3]
-    assert mine.prompts_digest
-    assert not corpus(["one"], prompts=[""]).prompts_digest
-    assert not corpus(["one"]).prompts_digest
+    assert mine.prompts == {"Q?\none": 3, "Q: three": 3}
+    assert not corpus(["one"], prompts=[""]).prompts
+    assert not corpus(["one"]).prompts
 
 
 @pytest.mark.parametrize(
@@ -227,7 +226,7 @@ def test_records_come_back_from_their_table(tmp_path, columns):
     read, given = read_corpus(path), read_records_corpus(tmp_path / "mine.json", {})
     assert isinstance(read, RecordsCorpus)
     assert read.strings == given.strings
-    assert read.prompts_digest == given.prompts_digest
+    assert read.prompts == given.prompts
     assert read.draw(99, 3)[0] == given.draw(99, 3)[0]
     assert read.alphabet == given.alphabet
     assert [string_of(read, text_of(string)) for string in read.strings] == read.strings

@@ -342,26 +342,33 @@ def twin_config(row: Model, vocabulary: int):
 
 @contextlib.contextmanager
 def plain_errors(row: Model) -> Iterator[None]:
-    """Turn the errors of loading a model into one line with the remedy."""
-    local = Path(row.id).is_dir()
-    if local:
+    """Turn the errors of loading a model of the table into one line with the remedy."""
+    if Path(row.id).is_dir():
         check_folder(row)
+    remedy = (
+        "check the id and the revision in the table of models, your access to it, and HF_HOME; "
+        f"without a network, put a local folder into the column id or use {row.model}-twin"
+    )
+    with loading_in_one_line(
+        f"{row.model}: cannot load {row.id} at revision {row.revision}", row.id, remedy
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def loading_in_one_line(said: str, id: str, remedy: str) -> Iterator[None]:
+    """Turn the errors of loading a model into one line: what is said of it, the cause, the remedy.
+
+    `remedy` is for an `id` that is no folder.
+    """
     try:
         yield
     except (OSError, ValueError, ImportError, SafetensorError) as error:
-        remedy = (
-            "the folder must hold config.json, the tokenizer and *.safetensors"
-            if local
-            else "check the id and the revision in the table of models, your access to it, and "
-            "HF_HOME; without a network, put a local folder into the column id or use "
-            f"{row.model}-twin"
-        )
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        if Path(id).is_dir():
+            remedy = "the folder must hold config.json, the tokenizer and *.safetensors"
         if REMOTE_CODE in str(error):
             first = "it needs code that comes with it (auto_map in config.json)"
             remedy = "such code is never run: choose a model of a class that transformers has"
         offline = " (HF_HUB_OFFLINE is set)" if os.environ.get("HF_HUB_OFFLINE") else ""
-        raise UserError(
-            f"{row.model}: cannot load {row.id} at revision {row.revision}{offline}: {first}; "
-            f"{remedy}"
-        ) from None
+        raise UserError(f"{said}{offline}: {first}; {remedy}") from None
