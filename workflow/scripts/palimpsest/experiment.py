@@ -64,7 +64,8 @@ class Experiment:
     allowed values and, if there is one, a similar correct spelling. Values that the schema does not
     allow, and mistakes in the shared keys, are always refused. Other mistakes in the block of a
     section, or of a study, are refused if a target needs the block; otherwise the block is left out
-    of the experiment, as if it were null, and `refused` has its error.
+    of the experiment, as if it were null, and `refused` has its error. A job (`is_job`) makes what
+    the main process has checked, and does not read the user's records again, see `Settings`.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Experiment:
         schemas: str | Path,
         sections: Sequence[Section] = SECTIONS,
         targets: Iterable[str] | None = None,
+        is_job: bool = False,
     ):
         self.config, self._sources, self.known = config, sources, sections
         schema = schema_of(schemas, sections)
@@ -83,7 +85,7 @@ class Experiment:
         self._refuse(checks.of_schema(config, schema))
         parts = [part for section in sections for part in section.follows]
         self.notes += follow(config, sources, parts)
-        whole = Settings(config)
+        whole = Settings(config, is_job=is_job)
         self._refuse(checks.of_values(whole))
         self.notes += checks.unnamed_recipes(whole, sources)
         self._refuse(self._left_out(map(os.path.normpath, targets or ())))
