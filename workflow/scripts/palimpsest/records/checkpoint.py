@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
 from palimpsest.corpora.records import Records
 from palimpsest.errors import Notice, UserError
+from palimpsest.models.build import loading_in_one_line
 from palimpsest.models.folders import SAVE_AGAIN
 from palimpsest.models.limits import Limits
 from palimpsest.records.losses import Losses
@@ -30,6 +28,10 @@ if not torch.cuda.is_available():
 
 BITS, NATS = "bits per byte", "nats per token"
 TOO_LONG = "cut the records into windows: the key window of the corpus, or records.in_windows"
+REMEDY = (
+    "name a folder with config.json, the tokenizer and *.safetensors, or a model of the Hugging "
+    "Face hub to which you have access"
+)
 NEAR = 0.01  # relative difference of losses of a model in two number formats
 AT_ONCE = 16  # records per forward pass
 
@@ -116,7 +118,7 @@ def losses_under(records: Records, model: str | Path, batch_size: int = AT_ONCE)
     """The nll of every record under one model, see `measure`."""
     name = str(model)
     disable_progress_bar()
-    with _one_line(name):
+    with loading_in_one_line(f"{name}: cannot be loaded", name, REMEDY):
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
         loaded, about = AutoModelForCausalLM.from_pretrained(
             name,
@@ -147,16 +149,3 @@ def _check_whole(name: str, model, missing: list[str]) -> None:
             + (f" and {len(lacking) - 1} more" if len(lacking) > 1 else "")
             + f", so its answers would be random; {SAVE_AGAIN}"
         )
-
-
-@contextlib.contextmanager
-def _one_line(name: str) -> Iterator[None]:
-    """Turn the errors of loading a model into one line with the remedy."""
-    try:
-        yield
-    except (OSError, ValueError, ImportError, SafetensorError) as error:
-        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise UserError(
-            f"{name}: cannot be loaded: {first}; name a folder with config.json, the tokenizer and "
-            "*.safetensors, or a model of the Hugging Face hub to which you have access"
-        ) from None
