@@ -1,8 +1,13 @@
 """Settings: what a configuration says of its models and languages."""
 
 from helpers.experiments import DEFAULT, PAPER, experiment, laid_over, message
+from palimpsest import tables
+from palimpsest.configuration import settings as settings_of_a_configuration
 from palimpsest.configuration.checks import recipes_named
 from palimpsest.configuration.settings import GRID, Settings
+from palimpsest.corpora import read_records_corpus
+from palimpsest.corpora.kinds import CORPUS
+from palimpsest.corpora.records import corpus_table
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
 
@@ -42,6 +47,43 @@ def test_the_keys_of_adapters_are_only_there_with_an_adapter(mine):
     }
     assert (adapted["adapter"], adapted["adapter_rank"]) == ("lora", 8)
     assert adapted["adapter_targets"] == "q_proj,fc1"
+
+
+def test_a_users_records_are_read_once_and_by_no_job(tmp_path, monkeypatch):
+    """All blocks that are checked share a corpus; a job has the table that was made of the file."""
+    (tmp_path / "mine.txt").write_text("".join(f"text {n}\n" for n in range(20)))
+    read, made = [], str(tmp_path / "{language}.parquet")
+
+    def counted(file, columns):
+        read.append(file)
+        return read_records_corpus(file, columns)
+
+    monkeypatch.setattr(settings_of_a_configuration, "read_records_corpus", counted)
+    monkeypatch.setattr(settings_of_a_configuration, "CORPUS_OF_RECORDS", made)
+    given = {
+        "corpora": {"mine": str(tmp_path / "mine.txt")},
+        "records": {"corpora": ["mine"], "models": ["llama-3.2-1b-twin"]},
+    }
+
+    def strings(is_job):
+        read.clear()
+        asked = experiment(DEFAULT, command_line=given, targets=["records"], is_job=is_job)
+        assert asked.requests
+        return asked.settings.corpus("mine").strings
+
+    expected = strings(is_job=False)
+    assert len(read) == 1
+    assert strings(is_job=True) == expected
+    assert len(read) == 1  # the job that makes the table
+    tables.write(made.format(language="mine"), corpus_table(given["corpora"]["mine"], {}), CORPUS)
+    assert strings(is_job=True) == expected
+    assert not read
+    # The main process does not trust the table: the file may be another one by now.
+    (tmp_path / "mine.txt").write_text("".join(f"other {n}\n" for n in range(20)))
+    assert strings(is_job=False) != expected
+    assert len(read) == 1
+    (tmp_path / "mine.parquet").write_text("no table")
+    assert strings(is_job=True) == strings(is_job=False)
 
 
 def test_a_recipe_has_the_keys_that_differ(mine):

@@ -140,6 +140,22 @@ def test_a_split_decides_the_side(split):
     assert mine.n_strings() == 1 + is_trained[1]
 
 
+@pytest.mark.parametrize("split", ["test", "holdout"])
+def test_records_of_which_none_is_to_be_trained_on_can_only_be_asked_about(split):
+    mine = corpus(["one", "two"], splits=[split, split])
+    assert len(mine.draw(2, 0, TEST)[0]) == 2
+    for training in (
+        mine.most_draws,
+        mine.n_strings,
+        mine.n_trained_groups,
+        lambda: mine.draw(1, 0),
+    ):
+        assert message(training) == (
+            "mine: nothing can be trained on these records, because all have the split test or "
+            "holdout; give some the split train, forget or retain, or leave the splits out"
+        )
+
+
 def test_the_column_trained_decides_the_side():
     texts = ["one one one", "two", "three three"]
     mine = corpus(texts, trained=[True, False, True])
@@ -175,10 +191,9 @@ def test_what_records_cannot_answer_is_refused_in_a_line():
 def test_a_prompt_is_before_its_text():
     mine = corpus(["one", "two", "three"], prompts=["Q?", "", "Q: "])
     assert [text_of(string) for string in mine.strings] == ["Q?\none", "two", "Q: three"]
-    assert [mine.prompt_letters(text_of(string)) for string in mine.strings] == [3, 0, 3]
-    assert mine.prompts_digest
-    assert not corpus(["one"], prompts=[""]).prompts_digest
-    assert not corpus(["one"]).prompts_digest
+    assert mine.prompts == {"Q?\none": 3, "Q: three": 3}
+    assert not corpus(["one"], prompts=[""]).prompts
+    assert not corpus(["one"]).prompts
 
 
 @pytest.mark.parametrize(
@@ -211,7 +226,7 @@ def test_records_come_back_from_their_table(tmp_path, columns):
     read, given = read_corpus(path), read_records_corpus(tmp_path / "mine.json", {})
     assert isinstance(read, RecordsCorpus)
     assert read.strings == given.strings
-    assert read.prompts_digest == given.prompts_digest
+    assert read.prompts == given.prompts
     assert read.draw(99, 3)[0] == given.draw(99, 3)[0]
     assert read.alphabet == given.alphabet
     assert [string_of(read, text_of(string)) for string in read.strings] == read.strings

@@ -1,7 +1,10 @@
 """Datasets: what is trained on in each variant, what is only measured, and the exact optimum."""
 
 import hashlib
+import itertools
 import math
+import re
+import warnings
 from collections import Counter
 from functools import cache
 from itertools import pairwise
@@ -13,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.records import corpus as corpus_of_records
 from palimpsest import tables
 from palimpsest.corpora import GrammarCorpus, read_corpus
 from palimpsest.corpora.corpus import COUNTERPART, stream
@@ -22,7 +26,7 @@ from palimpsest.datasets.choices import candidates, placebo_of, sample_by_copies
 from palimpsest.datasets.grammar import derivation_table, grammar_table, typical_string
 from palimpsest.datasets.sampling import DISJOINT, Sampler
 from palimpsest.datasets.strings import distinct_sample, summarise
-from palimpsest.errors import UserError
+from palimpsest.errors import Notice, UserError
 from palimpsest.interventions import maker
 from palimpsest.languages import Grammar
 from palimpsest.memorisation import stand_ins
@@ -605,3 +609,47 @@ def test_equally_near_placebos_are_shared_out():
     assert len(set(found)) > 5
     assert set(found) <= set(strings["string_id"][20:38])
     assert placebo_of(strings.assign(optimal_loss=np.nan), "0" * 12) is None
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    groups=st.lists(st.integers(0, 7), min_size=4, max_size=20),
+    size=st.integers(1, 20),
+    test_size=st.integers(1, 20),
+    seed=st.integers(0, 9),
+)
+def test_no_group_of_records_is_divided(groups, size, test_size, seed):
+    """No test string has a group of which another string is trained on; each remedy works."""
+    n_records = len(groups)
+    size, test_size = min(size, n_records), min(test_size, n_records)
+    mine = corpus_of_records([f"text {n}" for n in range(n_records)], [f"g{g}" for g in groups])
+    sampler = Sampler("mine", mine, seed)
+
+    def is_divided(size, test_size) -> bool:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Notice)
+            frame = build(sampler, "base", size, test_size, predict_end=False)
+        name_of = mine.groups(mine.strings, "record")
+        group = [name_of[(text,)] for text in frame["text"]]
+        trained = set(itertools.compress(group, frame["count"] > 0))
+        only_tested = (frame["count"] == 0) & (frame["test_count"] > 0)
+        return not trained.isdisjoint(itertools.compress(group, only_tested))
+
+    try:
+        assert not is_divided(size, test_size)
+    except UserError as error:
+        said = str(error)
+        cut = min(group for group in groups if f"the group 'g{group}' would be in" in said)
+        assert groups.count(cut) > 1
+        assert "add records" in said
+        for key, value in re.findall(r"lower ([a-z_/ ]+) to (\d+)", said):
+            sizes = {"the train size": size, "datasets/test_size": test_size, key: int(value)}
+            assert not is_divided(*sizes.values())
+
+
+def test_groups_that_a_file_divides_are_as_it_says():
+    splits = ["train", "train", "test", "test"]
+    mine = corpus_of_records(["one", "two", "three", "four"], ["g", "h", "g", "i"], splits=splits)
+    frame = build(Sampler("mine", mine, 0), "base", 2, 2, predict_end=False)
+    assert frame.loc[frame["count"] > 0, "text"].sort_values().tolist() == ["one", "two"]
+    assert frame.loc[frame["test_count"] > 0, "text"].sort_values().tolist() == ["four", "three"]

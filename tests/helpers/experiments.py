@@ -42,6 +42,7 @@ def experiment(
     sections: Sequence[Section] = SECTIONS,
     schemas: str | Path = SCHEMAS,
     targets: Iterable[str] | None = None,
+    is_job: bool = False,
 ) -> Experiment:
     """The experiment of some files, or of a configuration that was read from them.
 
@@ -49,7 +50,9 @@ def experiment(
     """
     read = configuration(*files) if config is None else config
     sources = Sources(list(files), command_line)
-    return Experiment(laid_over(read, command_line or {}), sources, schemas, sections, targets)
+    return Experiment(
+        laid_over(read, command_line or {}), sources, schemas, sections, targets, is_job
+    )
 
 
 def message(work: Callable) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import normalizers, pre_tokenizers, processors
-from transformers import PreTrainedTokenizerFast
+from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
+from tokenizers.models import WordLevel
+from transformers import PreTrainedTokenizer, PreTrainedTokenizerFast
 
 from helpers.commands import MODELS, SCRIPTS
 from helpers.experiments import message
@@ -141,6 +142,66 @@ def with_blank_first():
 
 def of_tokenizer(made) -> TextTokens:
     return TextTokens.of("m", PreTrainedTokenizerFast(tokenizer_object=made, **SPECIALS))
+
+
+def words():
+    """Words between blanks, of which those of special tokens are in the vocabulary."""
+    made = Tokenizer(WordLevel({"<unk>": 0, "<s>": 1, "</s>": 2, "a": 3, "b": 4}, "<unk>"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return made
+
+
+def with_a_merged_name():
+    """Byte-level, with merges of the letters of a special token."""
+    made = byte_level()
+    written = json.loads(made.to_str())
+    written["model"]["merges"] += [["<", "s"], ["<s", ">"], ["<s>", "b"]]
+    for word in ("<s", "<s>b"):
+        written["model"]["vocab"].setdefault(word, len(written["model"]["vocab"]))
+    return Tokenizer.from_str(json.dumps(written))
+
+
+@pytest.mark.parametrize(
+    "make", [byte_level, with_a_merged_name, sentence_piece, word_piece, words]
+)
+def test_no_text_has_a_special_token(make):
+    """Also not where its name is a word of the vocabulary; other texts have the tokens they had."""
+    made = of_tokenizer(make())
+    texts = ["a b", "<s>", "a <s> b</s>", "</s><s>b", "b a"]
+    rows = made.rows(texts)
+    assert not {made.start, made.end} & {id for row in rows for id in row}
+    assert rows == [made.rows([text])[0] for text in texts]
+    plain = made.tokenizer([texts[0], texts[-1]], add_special_tokens=False)["input_ids"]
+    assert [rows[0], rows[-1]] == plain
+    ends = made.ends(texts, "")
+    assert [*map(len, rows)] == [*map(len, ends)]
+    assert [places[-1] for places in ends] == [*map(len, texts)]
+    if make in (byte_level, with_a_merged_name, sentence_piece):
+        assert [made.tokenizer.decode(row) for row in rows] == texts
+
+
+def test_a_special_token_that_stays_in_a_text_is_refused():
+    """A tokenizer in Python cannot be read without its special tokens."""
+
+    class Slow(PreTrainedTokenizer):
+        vocab_size = 3
+
+        def get_vocab(self):
+            return {"<s>": 0, "</s>": 1, "a": 2}
+
+        def _tokenize(self, text, **_):
+            return text.split()
+
+        def _convert_token_to_id(self, token):
+            return self.get_vocab()[token]
+
+        def _convert_id_to_token(self, index):
+            return list(self.get_vocab())[index]
+
+    made = TextTokens.of("m", Slow(bos_token="<s>", eos_token="</s>"))
+    assert made.rows(["a"]) == [[2]]
+    said = message(lambda: made.rows(["a", "a <s>"]))
+    assert said.startswith("m: its tokenizer reads a special token in 'a <s>'; leave this text out")
 
 
 @pytest.mark.parametrize("make", [byte_level, sentence_piece, word_piece, with_blank_first])

@@ -1,17 +1,20 @@
 """Answers about records: verdicts by definition, and placebos with a known truth."""
 
 from dataclasses import replace
+from math import ceil, floor
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom, norm
 
 from helpers.experiments import message
 from palimpsest import memorisation, records
 from palimpsest.errors import Notice
-from palimpsest.records.verdicts import _of_unseen, newcombe
+from palimpsest.records.intervals import newcombe, quantile_levels, share_below_quantile
+from palimpsest.records.verdicts import _of_unseen
 
 
 def simulated(rng, n=60, n_checkpoints=4, learned=0.0) -> records.Losses:
@@ -188,3 +191,79 @@ def test_the_interval_holds_the_difference_and_turns_with_it(share, other, n, m)
     assert -1 - 1e-9 <= lower <= share - other + 1e-9
     assert share - other - 1e-9 <= upper <= 1 + 1e-9
     assert newcombe(other, share, m, n) == pytest.approx((-upper, -lower))
+
+
+# The interval of a share below a quantile of the placebo
+
+
+@given(n=st.integers(2, 300), level=st.floats(0.01, 0.99))
+def test_the_levels_of_a_quantile_are_between_whole_ranks(n, level):
+    """The order statistic of a whole rank is below the quantile as often as the binomial says."""
+    for end, confidence in zip(quantile_levels(level, n), (0.975, 0.025), strict=True):
+        rank = end * (n + 1)
+        below, above = (binom.sf(whole - 1, n, level) for whole in (floor(rank), ceil(rank)))
+        assert above - 1e-6 <= confidence <= below + 1e-6
+
+
+def learned(rng, n_groups, together, shift) -> records.Losses:
+    """Groups of equal losses, lower by a shift where they were trained on."""
+    level = rng.normal(10, 1, 2 * n_groups) - shift * (np.arange(2 * n_groups) < n_groups)
+    groups = np.arange(2 * n_groups).repeat(together)
+    return records.Losses(
+        np.arange(len(groups)),
+        np.zeros(1),
+        level.repeat(together)[None],
+        None,
+        None,
+        groups < n_groups,
+        groups,
+    )
+
+
+@pytest.mark.parametrize("together", [1, 4])
+@pytest.mark.parametrize("shift", [0, 1, 2])
+def test_a_quantile_of_the_placebo_is_no_constant(shift, together):
+    """The interval of what is detected, and of the loss attack's difference, holds the truth.
+
+    With 100 groups a side. With the quantile taken as given, a fifth of them does not, for a shift
+    of 1.
+    """
+    rng, n_studies, missed, missed_attack = np.random.default_rng(9), 200, 0, 0
+    n = 100 * together
+    level = np.floor(0.05 * (n + 1)) / (n + 1)
+    truth = norm.cdf(norm.ppf(level) + shift)
+    for _ in range(n_studies):
+        given = learned(rng, 100, together, shift)
+        found = by_measure(records.answers(given, loss_threshold=None), "loss attack")
+        assert found["detected"] == found["share_trained"]
+        missed += not found["detected_lower"] <= truth <= found["detected_upper"]
+        missed_attack += not found["lower"] <= truth - found["share_unseen"] <= found["upper"]
+    most = 0.05 * n_studies + 2 * np.sqrt(n_studies * 0.05)
+    assert missed <= most
+    assert missed_attack <= most
+
+
+def test_what_few_records_of_a_placebo_can_tell():
+    """Nothing is below all of 19 for certain: the 5 % quantile may be lower than all of them."""
+    given = learned(np.random.default_rng(0), 19, 1, 100)
+    found = by_measure(records.answers(given, loss_threshold=None), "loss attack")
+    assert found["detected"] == found["detected_upper"] == 1
+    assert 0 < found["detected_lower"] < 0.3
+    too_few = learned(np.random.default_rng(0), 18, 1, 100)
+    found = by_measure(records.answers(too_few, loss_threshold=None), "loss attack")
+    unknown = ["detected", "detected_lower", "detected_upper", "detected_unseen", "lower", "upper"]
+    assert found[unknown].isna().all()
+    assert found["difference"] == 0
+
+
+@given(
+    values=st.lists(st.sampled_from([0.0, 1.0, 2.0, np.inf]), min_size=1, max_size=20),
+    others=st.lists(st.sampled_from([0.0, 1.0, 2.0, np.inf]), min_size=1, max_size=20),
+    share=st.floats(0, 1),
+)
+def test_the_interval_holds_the_share_below_the_quantile(values, others, share):
+    """With ties and infinite values, too."""
+    rank = 1 + int(share * (len(others) - 1))
+    found = share_below_quantile(np.array(values), np.array(others), rank, len(values), len(others))
+    assert found.mean == np.mean([value < sorted(others)[rank - 1] for value in values])
+    assert 0 <= found.lower <= found.mean <= found.upper <= 1

@@ -96,8 +96,9 @@ TRAINED = {"models": [TWIN]}
         (
             ("holdout",),
             {"corpora": ["holdout"], **TRAINED},
-            "records/corpora[0]: holdout has 0 groups of records to train on, too few for 4 folds "
-            "with two groups each; lower records/folds, or add records",
+            "records/corpora[0]: {files}/holdout.jsonl: nothing can be trained on these records, "
+            "because all have the split test or holdout; give some the split train, forget or "
+            "retain, or leave the splits out",
         ),
         (
             ("mine",),

@@ -194,7 +194,7 @@ def test_the_exported_model_has_the_losses_of_the_trace(trained):
         ids = [start, *encoded.input_ids, *([end] if about["predict_end"] else [])]
         with torch.no_grad():
             log_p = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
-        n = corpus.prompt_letters(text)
+        n = corpus.prompts.get(text, 0)
         first = sum(stop <= n for _, stop in encoded.offset_mapping)
         nll = -sum(log_p[at, ids[at + 1]].item() for at in range(first, len(ids) - 1))
         assert trace.n_tokens[place] == len(ids) - 1 - first

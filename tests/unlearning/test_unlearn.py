@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from helpers.method_costs import passes as planned
 from helpers.unlearning_twins import (
@@ -38,7 +37,10 @@ from palimpsest.unlearning.run.unlearn import Unlearning, unlearn
 from palimpsest.unlearning.run.wave import UnlearningWave
 
 # The grammar has a rule that is never reached, and says so.
-pytestmark = pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning"),
+    pytest.mark.usefixtures("on_the_cpu"),
+]
 
 DRAWS = 3
 ONE_AT_A_TIME = 1  # bytes of memory, in which no two models fit
@@ -54,14 +56,6 @@ METHOD = (
         {"repair": "neggrad", "share": 0.6, "rate": 0.5, "alpha": 0.9},
     ],
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _on_the_cpu():
-    """On the CPU, a model's bits do not depend on the models trained with it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.cuda, "is_available", lambda: False)
-        yield
 
 
 @pytest.fixture(scope="module")

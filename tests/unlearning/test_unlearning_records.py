@@ -1,6 +1,7 @@
 """Unlearning on records of a user's own: what is forgotten, and what is refused in one line."""
 
 import json
+import re
 
 import pytest
 
@@ -89,6 +90,19 @@ def test_groups_of_the_file_are_forgotten_as_a_whole(written):
     assert (by_group["first"] == "forget").sum() == 2
 
 
+def test_no_group_is_divided_between_training_and_validation(written):
+    """Of 16 records in groups of two, the training has 9, the test 4, and validation 2 or 3."""
+    problem(written, questions(split=False), size=9, groups="record")
+    said = message(
+        lambda: problem(written, questions(split=False), 9, groups="record", validation=3)
+    )
+    assert re.search(
+        "json: records of the group '.*' would be in the training and in the validation set; "
+        "lower datasets/test_size, unlearning/size or unlearning/validation, or add records",
+        said,
+    )
+
+
 def test_a_file_names_records_by_their_ids(written, tmp_path):
     (tmp_path / "forget.txt").write_text("2-0\n2-1\n")
     records = [{**one, "part": one["part"].replace("forget", "train")} for one in questions()]
@@ -126,7 +140,15 @@ def asked(file, names, test_size=4, **unlearning):
 def test_a_study_of_records_is_asked_for(written):
     """With the split forget, a share has no effect, and may be too small to draw anything."""
     records = questions()
-    asked(written(records), named(records), share=0.01)
+    made = asked(written(records), named(records), share=0.01)
+    said = (
+        "--config: unlearning/share: has no effect: the split of mine says what is forgotten; "
+        "leave it out"
+    )
+    assert said in made.notes
+    assert said not in asked(written(records), named(records)).notes
+    drawn = questions(split=False)
+    assert said not in asked(written(drawn), named(drawn), share=0.25).notes
 
 
 @pytest.mark.parametrize(
@@ -172,6 +194,12 @@ def changed(place, **values):
             {},
             "the forget set has all training strings, so nothing is retained",
         ),
+        (
+            [{**one, "part": "test"} for one in questions()],
+            {},
+            "unlearning/size: {file}: nothing can be trained on these records, because all have "
+            "the split test or holdout; give some the split train, forget or retain, or leave",
+        ),
         (changed(2, part="retain"), {}, "splits the group 'author 1'"),
         (
             changed(15, question="Where was author 4 born?", answer=questions()[8]["answer"]),
@@ -201,4 +229,6 @@ def changed(place, **values):
     ],
 )
 def test_records_that_cannot_be_forgotten_are_refused(written, records, unlearning, said):
-    assert said in message(lambda: asked(written(records), named(records), **unlearning))
+    file = written(records)
+    said = said.replace("{file}", file)
+    assert said in message(lambda: asked(file, named(records), **unlearning))

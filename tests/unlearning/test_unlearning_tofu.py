@@ -30,7 +30,7 @@ from palimpsest.unlearning.methods import Method
 from palimpsest.unlearning.run.jobs import UNLEARN
 from palimpsest.unlearning.run.workbench import Workbench
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_the_cpu")]
 
 N = 4  # models of each distribution
 TWIN = replace(RECIPE, epochs=50, batch_size=4, predict_end=True)
@@ -60,13 +60,6 @@ def questions():
         for person, part in enumerate(parts)
         for topic in TOPICS
     ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _on_the_cpu():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.cuda, "is_available", lambda: False)
-        yield
 
 
 @pytest.fixture(scope="module")

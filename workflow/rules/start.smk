@@ -80,8 +80,8 @@ with refusing():
             config,
             sources,
             os.path.join(PROJECT, "config/schemas"),
-            # A job makes what the main process has checked.
             targets=asked_targets(sys.argv[1:]) if workflow.is_main_process else (),
+            is_job=not workflow.is_main_process,
         )
     check_names(config["languages_folder"], sys.argv[1:])
 

@@ -64,7 +64,8 @@ class Experiment:
     allowed values and, if there is one, a similar correct spelling. Values that the schema does not
     allow, and mistakes in the shared keys, are always refused. Other mistakes in the block of a
     section, or of a study, are refused if a target needs the block; otherwise the block is left out
-    of the experiment, as if it were null, and `refused` has its error.
+    of the experiment, as if it were null, and `refused` has its error. A job (`is_job`) makes what
+    the main process has checked, and does not read the user's records again, see `Settings`.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Experiment:
         schemas: str | Path,
         sections: Sequence[Section] = SECTIONS,
         targets: Iterable[str] | None = None,
+        is_job: bool = False,
     ):
         self.config, self._sources, self.known = config, sources, sections
         schema = schema_of(schemas, sections)
@@ -83,7 +85,7 @@ class Experiment:
         self._refuse(checks.of_schema(config, schema))
         parts = [part for section in sections for part in section.follows]
         self.notes += follow(config, sources, parts)
-        whole = Settings(config)
+        whole = Settings(config, is_job=is_job)
         self._refuse(checks.of_values(whole))
         self.notes += checks.unnamed_recipes(whole, sources)
         self._refuse(self._left_out(map(os.path.normpath, targets or ())))
@@ -94,9 +96,17 @@ class Experiment:
                 raise error
         self.settings = whole.without(self.refused)
         self.sections = [each for each in sections if self.settings.block(each.name) is not None]
+        self.notes += self._unused_keys()
         if not self.refused:
             models = [runs.model for runs in self.requests]
             self._refuse(checks.nothing_to_track(self.settings, models))
+
+    def _unused_keys(self) -> Iterator[str]:
+        """A line for each key without an effect, unless its value is the default."""
+        for section in self.sections:
+            for key, why in section.unused(self.settings):
+                if self._sources.place(key) > 0:
+                    yield f"{self._sources.of(key)}: {key}: has no effect: {why}; leave it out"
 
     def _broken_blocks(self, settings: Settings) -> dict[str, UserError]:
         """The error of each block, of a section or of a part of one, that has a mistake."""

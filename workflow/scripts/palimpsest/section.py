@@ -111,9 +111,10 @@ class Section:
     `facts` are what the section's claims and its part of the report have to know of the
     configuration, by the names of the arguments of their statistics and of the function `part`.
     `mistakes` gives the errors in the block that its schema cannot find, except those of its
-    `parts`. `schema` may add values from the section's code to the block's schema. `targets` names
-    other targets of Snakemake that need the section only. `follows` are the keys of the block whose
-    values come from a list elsewhere.
+    `parts`. `unused` gives keys of the block that have no effect, and why; if a user set one, a
+    line says so. `schema` may add values from the section's code to the block's schema. `targets`
+    names other targets of Snakemake that need the section only. `follows` are the keys of the block
+    whose values come from a list elsewhere.
 
     The section's kinds, claims and part of the report are found by their location: KINDS of
     `kinds`, CLAIMS and QUESTIONS of `claims` and the function `part` of `report`, modules of its
@@ -138,6 +139,7 @@ class Section:
     on_demand: Callable[[Settings], Iterable[Runs]] = nothing
     facts: Callable[[Settings], Mapping] = lambda settings: {}
     n_targets: Callable[[Settings], int] = lambda settings: 1
+    unused: Callable[[Settings], Iterable[tuple[str, str]]] = nothing
     schema: Callable[[dict], dict] = lambda schema: schema
     parts: tuple[Part, ...] = ()
     targets: tuple[str, ...] = ()

@@ -143,13 +143,17 @@ def too_many_strings(
     languages: Iterable[str],
     with_copies: bool = False,
 ) -> Iterator[Mistake]:
-    """Training sizes above the number of strings of a finite language, or of a text.
+    """Training sizes above the number of strings of a finite language, a text or records.
 
     The training strings are distinct, unless they may be copies (`with_copies`).
     """
     for language in languages:
         corpus = settings.corpus(language)
-        most = corpus.most_draws() if with_copies else corpus.n_strings()
+        try:
+            most = corpus.most_draws() if with_copies else corpus.n_strings()
+        except UserError as error:
+            yield Mistake(key, str(error))
+            continue
         too_large = [size for size in sizes if size > most]
         if too_large:
             yield Mistake(

@@ -3,6 +3,8 @@
 The sections decide which runs are trained with these settings.
 """
 
+import contextlib
+import os
 import warnings
 from collections.abc import Iterable
 from functools import cached_property
@@ -23,12 +25,14 @@ class Settings:
     """The values of a configuration that the schema allows.
 
     `config` is the whole configuration; a section reads its own block with `block`. `given` is the
-    configuration with the blocks that an experiment refuses, too.
+    configuration with the blocks that an experiment refuses, too. With `is_job`, the table that was
+    made of a user's records is read instead of the user's file, which takes longer; if it is there.
     """
 
-    def __init__(self, config: dict, given: dict | None = None):
+    def __init__(self, config: dict, given: dict | None = None, is_job: bool = False):
         self.config = config
         self.given = config if given is None else given
+        self.is_job = is_job
         self._corpora: dict[str, Corpus] = {}
 
     def without(self, blocks: Iterable[str]) -> "Settings":
@@ -36,7 +40,9 @@ class Settings:
         config = self.config
         for block in blocks:
             config = _without(config, block.split("/"))
-        return Settings(config, self.given)
+        settings = Settings(config, self.given, self.is_job)
+        settings._corpora = self._corpora  # which no such block changes
+        return settings
 
     def block(self, section: str) -> dict | None:
         """A section's block; None if the configuration sets it to null, or it is refused."""
@@ -105,10 +111,15 @@ class Settings:
         return self._corpora[name]
 
     def _read_corpus(self, name: str) -> Corpus:
-        if name in self.records:
-            given = self.records[name]
-            return read_records_corpus(given.file, given.columns)
-        return read_corpus(self.corpus_file(name))
+        file = self.corpus_file(name)
+        if name not in self.records:
+            return read_corpus(file)
+        if self.is_job and os.path.isfile(file):
+            # The job that makes the table anew may find one that cannot be read any more.
+            with contextlib.suppress(UserError):
+                return read_corpus(file)
+        given = self.records[name]
+        return read_records_corpus(given.file, given.columns)
 
     @cached_property
     def records(self) -> dict[str, NamedFile]:

@@ -1,6 +1,7 @@
 """The interface of all corpora."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ from palimpsest.models.alphabets import Alphabet
 TRAIN, TEST, COUNTERPART, VALIDATION, FORGET, SIDE, FOLD = range(7)
 
 String = tuple[str, ...]  # the symbols of a string
+NO_PROMPTS: Mapping[str, int] = MappingProxyType({})
 # A rough number of bytes in a token of a text, to plan trainings without a tokenizer
 BYTES_OF_TOKEN = 3
 
@@ -22,8 +24,8 @@ class Corpus(Protocol):
     `has_probabilities` says whether the probabilities of strings are known. `alphabet` is what the
     strings are made of, and `is_text` says whether a model's tokenizer cuts them; then a string has
     one symbol, the whole text. To train the tokenizer of twins takes time, so nobody should ask for
-    the alphabet before a job starts, unless the strings are symbols. `prompts_digest` is a hash of
-    the prompts of texts, which decide what is predicted; empty without prompts.
+    the alphabet before a job starts, unless the strings are symbols. `prompts` has the number of
+    the first letters of a text that are a prompt, which is not predicted, for the texts with one.
     """
 
     name: str
@@ -31,7 +33,7 @@ class Corpus(Protocol):
     has_probabilities: bool
     is_text: bool
     alphabet: Alphabet
-    prompts_digest: str
+    prompts: Mapping[str, int]
 
     def draw(self, n: int, seed: int, purpose: int = TRAIN) -> tuple[list[String], np.ndarray]:
         """`n` strings, and for each the log probability float64[n] of its derivation.
@@ -40,9 +42,6 @@ class Corpus(Protocol):
         another purpose are other strings: independent draws from a grammar, other lines of a text.
         Fewer draws with the same seed are the first of more. A text has no more strings than lines.
         """
-
-    def prompt_letters(self, text: str) -> int:
-        """The number of the first letters of a string's text that are a prompt: not predicted."""
 
     def when_too_long(self, most: int) -> str:
         """The remedy if a string has more than `most` tokens, with a start token."""
@@ -100,7 +99,7 @@ def predicted(corpus: Corpus, string: String, predict_end: bool) -> int:
     length = len(string)
     if corpus.is_text:
         text = text_of(string)
-        length = len(text[corpus.prompt_letters(text) :].encode())
+        length = len(text[corpus.prompts.get(text, 0) :].encode())
     return length + predict_end
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from palimpsest.corpora.corpus import TRAIN, String, groups_by_string, stream
+from palimpsest.corpora.corpus import NO_PROMPTS, TRAIN, String, groups_by_string, stream
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar, GrammarWarning, emptiness
 from palimpsest.languages.notation import Symbol
@@ -27,7 +27,7 @@ class GrammarCorpus:
 
     has_probabilities = True
     is_text = False
-    prompts_digest = ""
+    prompts = NO_PROMPTS
     when_too_few = "choose a richer language"
 
     def __init__(self, grammar: Grammar):
@@ -68,9 +68,6 @@ class GrammarCorpus:
         if limit < 0 or grammar.longest() <= limit or not is_sure(grammar.most_longer_than(limit)):
             return limit < 0
         return is_sure(grammar.probability_longer_than(limit))
-
-    def prompt_letters(self, text: str) -> int:
-        return 0
 
     def when_too_long(self, most: int) -> str:
         share = self.grammar.probability_longer_than(most - 1)

@@ -1,7 +1,5 @@
 """Records of a user's own as a corpus: texts, which a model's tokenizer cuts."""
 
-import hashlib
-import json
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -41,14 +39,15 @@ class RecordsCorpus:
     def __init__(self, name: str, records: Records):
         self.name, self.records = name, records
         self.strings = [text_string(text) for text in records.whole_texts]
-        self._letters: dict[str, int] = {}
+        letters: dict[str, int] = {}
         rows = zip(records.ids, records.whole_texts, records.prompt_letters, strict=True)
         for record, text, n in rows:
-            if self._letters.setdefault(text, n) != n:
+            if letters.setdefault(text, n) != n:
                 raise UserError(
                     f"{name}: the prompt of the record {record!r} ends elsewhere than in another "
                     "record with the same whole text; leave one of them out"
                 )
+        self.prompts = {text: n for text, n in letters.items() if n}
 
     @cached_property
     def alphabet(self) -> Alphabet:
@@ -59,14 +58,6 @@ class RecordsCorpus:
         """
         texts = map(text_of, dict.fromkeys(self.strings))
         return Alphabet(tokenizer=byte_level_tokenizer(texts))
-
-    def prompt_letters(self, text: str) -> int:
-        return self._letters[text]
-
-    @cached_property
-    def prompts_digest(self) -> str:
-        with_prompts = [[text, n] for text, n in self._letters.items() if n]
-        return hashlib.sha256(json.dumps(with_prompts).encode()).hexdigest() if with_prompts else ""
 
     @cached_property
     def is_trained(self) -> np.ndarray | None:
@@ -89,9 +80,18 @@ class RecordsCorpus:
 
     @cached_property
     def trained(self) -> np.ndarray:
-        """int[records]: the records that may be trained on, in the order of the file."""
+        """int[records]: the records that may be trained on, in the order of the file.
+
+        Raises `UserError` if there is none.
+        """
         if self.is_trained is None:
             return np.arange(len(self.strings))
+        if not self.is_trained.any():
+            raise UserError(
+                f"{self.name}: nothing can be trained on these records, because all have the split "
+                f"test or holdout; give some the split {', '.join(TRAINED_SPLITS[:-1])} or "
+                f"{TRAINED_SPLITS[-1]}, or leave the splits out"
+            )
         return np.flatnonzero(self.is_trained)
 
     @cached_property
@@ -134,7 +134,7 @@ class RecordsCorpus:
     def n_trained_groups(self, holdout: float = 0.0) -> int:
         """Number of groups with a record to be trained on, see `sides`."""
         if self.is_trained is not None:
-            return len(set(self.together[self.is_trained]))
+            return len(set(self.together[self.trained]))
         n_groups = len(set(self.together))
         return n_groups - round(holdout * n_groups)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from palimpsest.corpora.corpus import TRAIN, String, groups_by_string
+from palimpsest.corpora.corpus import NO_PROMPTS, TRAIN, String, groups_by_string
 from palimpsest.corpora.orders import order_of_groups
 from palimpsest.errors import Notice, UserError
 from palimpsest.models.alphabets import Alphabet
@@ -23,7 +23,7 @@ class TextCorpus:
 
     has_probabilities = False
     is_text = False
-    prompts_digest = ""
+    prompts = NO_PROMPTS
     when_too_few = "add lines to the text"
 
     def __init__(self, name: str, strings: Sequence[String], lines: Sequence[int] | None = None):
@@ -86,9 +86,6 @@ class TextCorpus:
 
     def longest(self) -> float:
         return max(len(string) for string in self.strings)
-
-    def prompt_letters(self, text: str) -> int:
-        return 0
 
     def when_too_long(self, most: int) -> str:
         longest = max(range(len(self.strings)), key=lambda place: len(self.strings[place]))

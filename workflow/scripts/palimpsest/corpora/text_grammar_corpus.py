@@ -7,6 +7,7 @@ import numpy as np
 
 from palimpsest.corpora.corpus import (
     BYTES_OF_TOKEN,
+    NO_PROMPTS,
     TRAIN,
     String,
     groups_by_string,
@@ -33,7 +34,7 @@ class TextGrammarCorpus:
 
     has_probabilities = True
     is_text = True
-    prompts_digest = ""
+    prompts = NO_PROMPTS
     when_too_few = "choose a richer language"
 
     def __init__(self, grammar: Grammar):
@@ -46,9 +47,6 @@ class TextGrammarCorpus:
         """The tokenizer of twins is trained on texts of the grammar, the same for all datasets."""
         strings, _ = self.draw(N_TEXTS, SEED_OF_TEXTS)
         return Alphabet(tokenizer=byte_level_tokenizer(map(text_of, strings)))
-
-    def prompt_letters(self, text: str) -> int:
-        return 0
 
     def when_too_long(self, most: int) -> str:
         return f"shorten the texts of {self.name}, or choose a model that takes more"

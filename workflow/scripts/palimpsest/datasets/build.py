@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.corpora import Corpus, String, predicted, read_corpus, text_of
+from palimpsest.corpora.records_corpus import RecordsCorpus
 from palimpsest.datasets.interventions import INTERVENTIONS
 from palimpsest.datasets.kinds import STRINGS, TARGETS
 from palimpsest.datasets.sampling import Sampler
@@ -141,7 +142,7 @@ def tabulate(
     roles : s0, s1, ... for the target strings
     cohorts : the macro-batch, from 1, of each training string of a stream
 
-    Raises `UserError` if a string has probability 0 in `learned`.
+    Raises `UserError` if a string has probability 0 in `learned`, and as `_check_sides`.
     """
     test = request.test() if test is None else test
     held_out, roles, cohorts = held_out or [], roles or {}, cohorts or {}
@@ -184,16 +185,20 @@ def tabulate(
 
 
 def _check_sides(request: DatasetRequest, train: Counter, test: Counter) -> None:
-    """Warn of a text's lines that are in the training and in the test set: there are too few lines.
+    """Warn of strings that are in the training and in the test set: there are too few strings.
 
-    Raises `UserError` if there are enough lines, but the copies of one are on both sides.
+    Raises `UserError` if what belongs together would be divided between the two, see `together`.
     """
-    shared = [string for string in test if train[string]]
     corpus, size, test_size = request.sampler.corpus, request.size, request.test_size
-    n_lines = int(corpus.most_draws())
-    if not shared:
+    name_of = together(corpus, [*train, *test])
+    trained = {name_of[string] for string in train}
+    on_both = [string for string in test if name_of[string] in trained]
+    if not on_both:
         return
-    if size + test_size > n_lines:
+    shared = [string for string in on_both if train[string]]
+    n_lines = int(corpus.most_draws())
+    are_enough = size + test_size <= n_lines
+    if not are_enough and shared == on_both:
         warnings.warn(
             Notice(
                 f"{corpus.name}: {sum(test[s] for s in shared):,} of {test_size:,} test strings "
@@ -204,13 +209,29 @@ def _check_sides(request: DatasetRequest, train: Counter, test: Counter) -> None
             stacklevel=2,
         )
         return
-    copies = shared[0]
-    lower = {"datasets/test_size": test_size - test[copies], "the train size": size - train[copies]}
+    divided = next((string for string in on_both if not train[string]), on_both[0])
+    members = [string for string, name in name_of.items() if name == name_of[divided]]
+    lower = {"the train size": size - sum(train[string] for string in members)}
+    if are_enough:
+        lower["datasets/test_size"] = test_size - sum(test[string] for string in members)
     remedies = [f"lower {key} to {value}" for key, value in lower.items() if value > 0]
+    what = f"copies of {text_of(divided)!r}"
+    if len(members) > 1:
+        what = f"records of the group {name_of[divided]!r}"
     raise UserError(
-        f"{corpus.name}: copies of {text_of(copies)!r} would be in the training and in the test "
-        f"set, whose sizes take all other lines; {' or '.join(remedies)}, or {corpus.when_too_few}"
+        f"{corpus.name}: {what} would be in the training and in the test set, whose sizes take all "
+        f"other lines; {' or '.join([*remedies, corpus.when_too_few])}"
     )
+
+
+def together(corpus: Corpus, strings: Iterable[String]) -> dict[String, str]:
+    """The name of what must be on one side of a random division, for each string.
+
+    This is a string with its copies, and of records a group, unless the file says who is on which
+    side.
+    """
+    is_drawn = isinstance(corpus, RecordsCorpus) and corpus.is_trained is None
+    return corpus.groups(list(strings), "record" if is_drawn else "string")
 
 
 def _splits(

@@ -5,6 +5,7 @@ reads `table.py`.
 """
 
 import contextlib
+import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,6 +36,7 @@ from palimpsest.models.tokens import Vocabulary, single_tokens
 
 # Gemma 2 caps its attention logits; only the eager implementation supports this.
 EAGER_ONLY = {"gemma2"}
+NO_LETTER = "\U0010ffff"  # Unicode promises that it is never a letter
 REMOTE_CODE = "trust_remote_code"  # in the error for a model that exists only as code
 
 
@@ -103,9 +105,7 @@ class TextTokens:
         Raises `UserError` if a text has no token; `what` is what a text is called.
         """
         texts = list(texts)
-        found = self.tokenizer(
-            texts, add_special_tokens=False, split_special_tokens=True, verbose=False
-        )["input_ids"]
+        found = self._read(texts)["input_ids"]
         if empty := [text for text, ids in zip(texts, found, strict=True) if not ids]:
             raise UserError(
                 f"{self.model}: its tokenizer has no token for the {what} {shown(empty[0])}, and "
@@ -148,14 +148,66 @@ class TextTokens:
         """
         if not self.tokenizer.is_fast:
             raise UserError(f"{self.model}: its tokenizer does not say where a token ends, {but}")
-        offsets = self.tokenizer(
-            list(texts),
-            add_special_tokens=False,
-            split_special_tokens=True,
-            verbose=False,
-            return_offsets_mapping=True,
-        )["offset_mapping"]
+        offsets = self._read(list(texts), return_offsets_mapping=True)["offset_mapping"]
         return [[end for _, end in places] for places in offsets]
+
+    def _read(self, texts: list[str], **more: bool) -> dict[str, list]:
+        """What the tokenizer says of each text, in which no token is special.
+
+        The library's `split_special_tokens` does not look for special tokens in a text. But their
+        names may also be words of the vocabulary, as in all Unigram models.
+
+        Raises `UserError` if a text has a special token nevertheless.
+        """
+        found = _cut(self.tokenizer, texts, **more)
+        places = self._with_specials(found)
+        if places and self.tokenizer.is_fast:
+            again = _cut(self._without_specials, [texts[place] for place in places], **more)
+            for key, rows in again.items():
+                for place, row in zip(places, rows, strict=True):
+                    found[key][place] = row
+            places = self._with_specials(found)
+        if places:
+            raise UserError(
+                f"{self.model}: its tokenizer reads a special token in {shown(texts[places[0]])}; "
+                "leave this text out, or choose another model"
+            )
+        return found
+
+    def _with_specials(self, found: dict[str, list]) -> list[int]:
+        """The places of the texts that have a special token."""
+        rows = enumerate(found["input_ids"])
+        return [place for place, ids in rows if not self._specials.keys().isdisjoint(ids)]
+
+    @cached_property
+    def _specials(self) -> dict[int, str]:
+        """The names of special tokens by id; that of unknown text can be in any text."""
+        vocabulary = Vocabulary.of_transformers(self.tokenizer)
+        return {id: name for id, name in vocabulary.special.items() if id not in vocabulary.unknown}
+
+    @cached_property
+    def _without_specials(self) -> PreTrainedTokenizerFast:
+        """The tokenizer with the same ids, in which special tokens have names that no text has."""
+        state = json.loads(self.tokenizer.backend_tokenizer.to_str())
+        named = {name: name + NO_LETTER for name in self._specials.values()}
+        model = state["model"]
+        if isinstance(model["vocab"], list):
+            model["vocab"] = [[named.get(word, word), score] for word, score in model["vocab"]]
+        else:
+            model["vocab"] = {named.get(word, word): id for word, id in model["vocab"].items()}
+        if "merges" in model:
+            model["merges"] = [
+                pair for pair in model["merges"] if named.keys().isdisjoint([*pair, "".join(pair)])
+            ]
+        for token in state["added_tokens"]:
+            token["content"] = named.get(token["content"], token["content"])
+        return PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(json.dumps(state)))
+
+
+def _cut(tokenizer: PreTrainedTokenizerBase, texts: list[str], **more: bool) -> dict[str, list]:
+    return dict(
+        tokenizer(texts, add_special_tokens=False, split_special_tokens=True, verbose=False, **more)
+    )
 
 
 Tokens = SymbolTokens | TextTokens
@@ -290,26 +342,33 @@ def twin_config(row: Model, vocabulary: int):
 
 @contextlib.contextmanager
 def plain_errors(row: Model) -> Iterator[None]:
-    """Turn the errors of loading a model into one line with the remedy."""
-    local = Path(row.id).is_dir()
-    if local:
+    """Turn the errors of loading a model of the table into one line with the remedy."""
+    if Path(row.id).is_dir():
         check_folder(row)
+    remedy = (
+        "check the id and the revision in the table of models, your access to it, and HF_HOME; "
+        f"without a network, put a local folder into the column id or use {row.model}-twin"
+    )
+    with loading_in_one_line(
+        f"{row.model}: cannot load {row.id} at revision {row.revision}", row.id, remedy
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def loading_in_one_line(said: str, id: str, remedy: str) -> Iterator[None]:
+    """Turn the errors of loading a model into one line: what is said of it, the cause, the remedy.
+
+    `remedy` is for an `id` that is no folder.
+    """
     try:
         yield
     except (OSError, ValueError, ImportError, SafetensorError) as error:
-        remedy = (
-            "the folder must hold config.json, the tokenizer and *.safetensors"
-            if local
-            else "check the id and the revision in the table of models, your access to it, and "
-            "HF_HOME; without a network, put a local folder into the column id or use "
-            f"{row.model}-twin"
-        )
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        if Path(id).is_dir():
+            remedy = "the folder must hold config.json, the tokenizer and *.safetensors"
         if REMOTE_CODE in str(error):
             first = "it needs code that comes with it (auto_map in config.json)"
             remedy = "such code is never run: choose a model of a class that transformers has"
         offline = " (HF_HUB_OFFLINE is set)" if os.environ.get("HF_HUB_OFFLINE") else ""
-        raise UserError(
-            f"{row.model}: cannot load {row.id} at revision {row.revision}{offline}: {first}; "
-            f"{remedy}"
-        ) from None
+        raise UserError(f"{said}{offline}: {first}; {remedy}") from None

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
 from palimpsest.errors import UserError
+from palimpsest.models.build import loading_in_one_line
 from palimpsest.models.folders import SAVE_AGAIN
 from palimpsest.models.limits import Limits
 
 if not torch.cuda.is_available():
     # DeepSpeed, which transformers imports, would look for a GPU and print that there is none.
     os.environ.setdefault("DS_ACCELERATOR", "cpu")
+
+REMEDY = (
+    "name a folder with config.json, the tokenizer and *.safetensors, or a model of the Hugging "
+    "Face hub to which you have access"
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ def opened(model: str | Path) -> Checkpoint:
     """
     name = str(model)
     disable_progress_bar()
-    with _one_line(name):
+    with loading_in_one_line(f"{name}: cannot be loaded", name, REMEDY):
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
         loaded, about = AutoModelForCausalLM.from_pretrained(
             name,
@@ -65,16 +68,3 @@ def _check_whole(name: str, model, missing: list[str]) -> None:
             + (f" and {len(lacking) - 1} more" if len(lacking) > 1 else "")
             + f", so its answers would be random; {SAVE_AGAIN}"
         )
-
-
-@contextlib.contextmanager
-def _one_line(name: str) -> Iterator[None]:
-    """Turn the errors of loading a model into one line with the remedy."""
-    try:
-        yield
-    except (OSError, ValueError, ImportError, SafetensorError) as error:
-        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise UserError(
-            f"{name}: cannot be loaded: {first}; name a folder with config.json, the tokenizer and "
-            "*.safetensors, or a model of the Hugging Face hub to which you have access"
-        ) from None

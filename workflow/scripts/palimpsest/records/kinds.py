@@ -26,10 +26,14 @@ n_trained int: records on which the model was trained
 n_unseen int: records on which it was not
 share_trained float: share of the records on which the model was trained that are called memorised
 difference float?: share_trained − share_unseen; null without a placebo
-lower float?: lower end of the 95 % interval of the difference, over groups; null without a placebo
-upper float?: its upper end; null without a placebo
+lower float?: lower end of the 95 % interval of the difference, over groups; null without a placebo,
+    and in a loss attack if detected is null
+upper float?: its upper end; null likewise
 detected float?: share of the records on which the model was trained whose p-value is at most
     records/false_alarms; null without a placebo, or with one too small for such a p-value
+detected_lower float?: lower end of the 95 % interval of detected, over groups of both sides; null
+    likewise
+detected_upper float?: its upper end; null likewise
 detected_unseen float?: the same of the records on which it was not, at most records/false_alarms;
     null likewise
 """)
@@ -80,7 +84,7 @@ SHARES = Kind(
     f"{OF_CORPUS}/shares.parquet",
     columns(
         f"{OF_A_MODEL} seed? {MEASURE} n_trained n_unseen share_trained share_unseen difference "
-        "lower upper detected detected_unseen",
+        "lower upper detected detected_lower detected_upper detected_unseen",
         **OF_ROADS,
     ),
 )

@@ -55,7 +55,7 @@ def share_rows(shares: pd.DataFrame) -> list[dict]:
                 "trained": percent(found["share_trained"].mean()),
                 "unseen": percent(found["share_unseen"].mean()) if has_placebo else "unknown",
                 "difference": difference(found) if has_placebo else "–",
-                "detected": _share(found["detected"]),
+                "detected": detected(found),
                 "false_alarms": _share(found["detected_unseen"]),
             }
         )
@@ -64,6 +64,12 @@ def share_rows(shares: pd.DataFrame) -> list[dict]:
 
 def _share(values: pd.Series) -> str:
     return percent(values.mean()) if values.notna().all() else "–"
+
+
+def detected(found: pd.DataFrame) -> str:
+    """The share of trained records that are detected, averaged as the difference is."""
+    columns = found[["detected", "detected_lower", "detected_upper"]]
+    return with_interval(Interval(*columns.mean(skipna=False)), percent)
 
 
 def difference(found: pd.DataFrame) -> str:

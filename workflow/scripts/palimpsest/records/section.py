@@ -13,7 +13,7 @@ from palimpsest.configuration.checks import is_missing, unknown_models
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.named_files import NamedFile, named_files, unusable_files
 from palimpsest.configuration.settings import Settings
-from palimpsest.errors import nearest
+from palimpsest.errors import UserError, nearest
 from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.records import kinds
 from palimpsest.records.interventions import ALL, INTERVENTIONS, without_fold
@@ -160,7 +160,12 @@ def _checkpoint(settings: Settings, key: str, name: str, one: Mapping) -> Iterat
 
 def _too_few_groups(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
     block = settings.block("records")
-    folds, n_groups = block["folds"], settings.corpus(name).n_trained_groups(block["holdout"])
+    try:
+        n_groups = settings.corpus(name).n_trained_groups(block["holdout"])
+    except UserError as error:
+        yield Mistake(key, str(error))
+        return
+    folds = block["folds"]
     if n_groups < 2 * folds:
         yield Mistake(
             key,

@@ -17,13 +17,14 @@ import pandas as pd
 from palimpsest.claims import CONSTANT, RETRAINING
 from palimpsest.errors import Notice, UserError
 from palimpsest.memorisation.measures import Start, contextual, counterfactual, recollection
+from palimpsest.records.intervals import effective_groups, newcombe, share_below_quantile
 from palimpsest.records.losses import Losses
-from palimpsest.statistics import wilson
 
 REFERENCE, UNSEEN = "reference model", "unseen"  # evidence that no claim rests on
 FALSE_ALARMS = 0.05
 COLUMNS = ["id", "group", "measure", "evidence", "trained", "loss", "threshold", "score"]
 COLUMNS += ["memorised", "p_value"]
+DETECTED = ("detected", "detected_lower", "detected_upper", "detected_unseen")
 UNKNOWN = "no record was never trained on, so the share of false alarms is unknown"
 
 
@@ -41,8 +42,9 @@ class Answers:
     `placebo` has a row for each measure: the share of the trained records that it calls memorised,
     that share of the records never trained on, and their `difference` with a 95 % interval (`lower`
     to `upper`). `detected` is the share of the trained records whose p-value is at most
-    `false_alarms`, and `detected_unseen` that share of the others. Without records never trained
-    on, these are NaN.
+    `false_alarms`, with a 95 % interval (`detected_lower` to `detected_upper`), and
+    `detected_unseen` that share of the others. Without records never trained on, or with too few of
+    them for such a p-value, these are NaN, and so is the interval of the loss attack.
     """
 
     table: pd.DataFrame
@@ -126,7 +128,10 @@ def answers(
             )
         )
         compared = _compared(memorised, trained, losses.groups)
-        placebos.append({**keys, **compared, **_detected(p_values, trained, false_alarms)})
+        detected = _detected(found.distance, p_values, trained, losses.groups, false_alarms)
+        if found.evidence == UNSEEN:
+            compared |= _interval_of_attack(compared["share_unseen"], detected)
+        placebos.append({**keys, **compared, **detected})
     return Answers(pd.concat(tables, ignore_index=True)[COLUMNS], pd.DataFrame(placebos))
 
 
@@ -177,11 +182,8 @@ def _of_unseen(loss: np.ndarray, trained: np.ndarray, false_alarms: float) -> np
     order = np.argsort(loss[unseen], kind="stable")
     rising = np.append(0.0, loss[unseen][order])  # index n is the n-th lowest loss
 
-    def rank(n: int) -> int:
-        return int(np.floor(false_alarms * (n + 1)))
-
-    threshold = np.full(len(loss), rising[rank(len(unseen))])
-    of_others = rank(len(unseen) - 1)
+    threshold = np.full(len(loss), rising[_rank(len(unseen), false_alarms)])
+    of_others = _rank(len(unseen) - 1, false_alarms)
     # Without a record that is among the lowest, one more loss is among them.
     is_low = np.arange(len(unseen)) < of_others
     threshold[unseen[order]] = rising[of_others + (is_low if of_others else 0)]
@@ -215,45 +217,36 @@ def _compared(memorised: np.ndarray, trained: np.ndarray | None, groups: np.ndar
     }
 
 
-def _detected(p_values: np.ndarray, trained: np.ndarray | None, false_alarms: float) -> dict:
+def _interval_of_attack(share_unseen: float, detected: dict) -> dict:
+    """The interval of the difference where the threshold is a quantile of the placebo.
+
+    Then the share of unseen records is what was asked for, and the trained records that are called
+    memorised are those that are detected.
+    """
+    ends = {"lower": "detected_lower", "upper": "detected_upper"}
+    return {end: detected[name] - share_unseen for end, name in ends.items()}
+
+
+def _detected(
+    distance: np.ndarray,
+    p_values: np.ndarray,
+    trained: np.ndarray | None,
+    groups: np.ndarray,
+    false_alarms: float,
+) -> dict:
     """The shares of both sides that are as far below their threshold as few unseen records are.
 
     NaN without a placebo, or with one so small that no p-value is as low as `false_alarms`.
     """
-    n_unseen = 0 if trained is None else int((~trained).sum())
-    if 1 / (n_unseen + 1) > false_alarms:
-        return {"detected": np.nan, "detected_unseen": np.nan}
-    is_detected = p_values <= false_alarms
-    return {
-        "detected": is_detected[trained].mean(),
-        "detected_unseen": is_detected[~trained].mean(),
-    }
+    rank = 0 if trained is None else _rank(int((~trained).sum()), false_alarms)
+    if not rank:
+        return dict.fromkeys(DETECTED, np.nan)
+    n_groups = [effective_groups(groups[side]) for side in (trained, ~trained)]
+    found = share_below_quantile(distance[trained], distance[~trained], rank, *n_groups)
+    detected_unseen = (p_values[~trained] <= false_alarms).mean()
+    return dict(zip(DETECTED, (*found, detected_unseen), strict=True))
 
 
-def effective_groups(groups: np.ndarray) -> float:
-    """The number of groups of one size whose mean varies as that of these groups; 0 for none.
-
-    A mean over records weighs a group by its size, so a large group among small ones counts for
-    more, and the number is smaller than that of the groups. Source: Kish, Survey Sampling (1965).
-    """
-    sizes = np.unique(groups.astype(str), return_counts=True)[1]
-    return sizes.sum() ** 2 / (sizes**2).sum() if len(sizes) else 0.0
-
-
-def newcombe(share: float, other: float, n: float, n_other: float) -> tuple[float, float]:
-    """The 95 % interval of the difference of two shares of independent items; NaN if one is NaN.
-
-    Records of one group are not independent. With the effective number of groups instead of that of
-    records, the interval is right if records of a group are all alike, and otherwise too wide.
-
-    Source: Newcombe, Interval Estimation for the Difference Between Independent Proportions (1998),
-    method 10.
-    """
-    if not n or not n_other:
-        return np.nan, np.nan
-    (low, high), (other_low, other_high) = wilson(share, n), wilson(other, n_other)
-    difference = share - other
-    return (
-        difference - float(np.hypot(share - low, other_high - other)),
-        difference + float(np.hypot(high - share, other - other_low)),
-    )
+def _rank(n: int, share: float) -> int:
+    """How many of n + 1 records are at most this share of them: 0 to n."""
+    return int((np.arange(1, n + 1) / (n + 1) <= share).sum())

@@ -1,6 +1,9 @@
 """Runs (a model trained on a dataset), and the strings of a run in the form an engine needs."""
 
+import hashlib
+import json
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -64,10 +67,14 @@ class Run:
             "row": self.row.decisive(self.scale),
             "scale": self.scale,
             **self.corpus.alphabet.decisive(self.scale),
-            **({"prompts": self.corpus.prompts_digest} if self.corpus.prompts_digest else {}),
+            **({"prompts": _digest(self.corpus.prompts)} if self.corpus.prompts else {}),
             "recipe": self.recipe.decisive(),
             **self._which(),
         }
+
+
+def _digest(prompts: Mapping[str, int]) -> str:
+    return hashlib.sha256(json.dumps(list(prompts.items())).encode()).hexdigest()
 
 
 def seed_of_replicate(seed: int, variant: str, replicate: int) -> int:
@@ -130,7 +137,7 @@ class Material:
             strings["text"],
             self.token_ids,
             run.recipe.predict_end,
-            [run.corpus.prompt_letters(text) for text in strings["text"]],
+            [run.corpus.prompts.get(text, 0) for text in strings["text"]],
         )
         self._ends = self._ends_of(strings["text"]) if run.by_token else []
         self.multiset = np.repeat(np.arange(len(strings)), self.counts)

@@ -17,7 +17,7 @@ import pandas as pd
 from palimpsest.corpora import Corpus, String, string_of, text_of, text_string
 from palimpsest.corpora.records_corpus import RecordsCorpus
 from palimpsest.corpora.text_corpus import read_strings
-from palimpsest.datasets.build import DatasetRequest, tabulate
+from palimpsest.datasets.build import DatasetRequest, tabulate, together
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import Notice, UserError
 from palimpsest.plain_text import stripped_lines
@@ -91,6 +91,7 @@ def build_forgetting(
     train, test = Counter(sampler.train(size)), request.test()
     lower = "datasets/test_size, unlearning/size or unlearning/validation"
     validation = sampler.validation(validation_size, but=set(train) | set(test), lower=lower)
+    _check_validation(sampler.corpus, train, validation, lower)
     frame = tabulate(request, train, test, validation)
     names = sampler.corpus.groups(list(train), groups)
     if forget is None:
@@ -106,6 +107,17 @@ def build_forgetting(
     )
     retained = frame.assign(variant=RETAIN, count=frame["count"].mask(is_forgotten, 0))
     return {ORIGINAL: frame, RETAIN: retained}
+
+
+def _check_validation(corpus: Corpus, train: Counter, validation: list[String], lower: str) -> None:
+    """Raise `UserError` if a group of records would be divided between train and validation."""
+    name_of = together(corpus, [*train, *validation])
+    trained = {name_of[string] for string in train}
+    if divided := next((s for s in validation if name_of[s] in trained), None):
+        raise UserError(
+            f"{corpus.name}: records of the group {name_of[divided]!r} would be in the training "
+            f"and in the validation set; lower {lower}, or {corpus.when_too_few}"
+        )
 
 
 def check_forget_set(forget: list[String], names: dict[String, str], language: str) -> None:

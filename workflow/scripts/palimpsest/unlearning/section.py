@@ -268,6 +268,13 @@ def _forget_set(settings: Settings, block: dict) -> Iterator[Mistake]:
         )
 
 
+def unused(settings: Settings) -> Iterator[tuple[str, str]]:
+    """The share of groups to forget, if nothing is drawn."""
+    names = settings.block("unlearning")["languages"]
+    if all(own_records.are_named(settings, name) for name in names):
+        yield "unlearning/share", f"the split of {', '.join(names)} says what is forgotten"
+
+
 def _innocent(settings: Settings, block: dict) -> Iterator[Mistake]:
     """Innocent models that are trained as the others are."""
     name = block["innocent_recipe"]
@@ -305,6 +312,7 @@ SECTION = Section(
     requests=requests,
     outputs=outputs,
     mistakes=mistakes,
+    unused=unused,
     targets=("unlearning_tuning",),
     derived=derived,
     unfinished=unfinished,

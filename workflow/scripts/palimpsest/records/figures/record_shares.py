@@ -52,7 +52,7 @@ def record_shares(table: pd.DataFrame) -> plt.Figure:
             elements.line_handle("trained on", linestyle="none", **TRAINED),
             elements.line_handle("never trained on", linestyle="none", **UNSEEN),
         ],
-        "Intervals: 95 %, over groups of records (Newcombe).",
+        "Intervals: 95 %, over groups of records.",
     )
     return figure
 

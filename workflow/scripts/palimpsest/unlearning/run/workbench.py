@@ -82,7 +82,7 @@ class Workbench(Bench):
                 f"{corpus.name}: its strings are symbols, and refusals are texts; leave the method "
                 "out, or name a corpus of records"
             )
-        prompts = [text[: corpus.prompt_letters(text)] for text in self.texts[rows]]
+        prompts = [text[: corpus.prompts.get(text, 0)] for text in self.texts[rows]]
         drawn = [
             np.random.default_rng([self.keys["seed"], zlib.crc32(name.encode())]).choice(refusals)
             for name in self.material.string_ids[rows]
