@@ -10,8 +10,8 @@ from scipy.stats import binomtest
 from palimpsest import records, tables
 from palimpsest.errors import Notice
 from palimpsest.records import kinds
-from palimpsest.records.intervals import effective_groups
 from palimpsest.records.tables import ITS_MODEL, all_answers, answer
+from palimpsest.statistics import effective_groups
 
 OPTIONS = {"start": "after_last_miss", "loss_threshold": 0.5, "false_alarms": 0.1}
 N = 40

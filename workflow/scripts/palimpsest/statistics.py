@@ -83,6 +83,16 @@ def student_p_value(values: ArrayLike, bound: float) -> float:
     return float(2 * stdtr(len(values) - 1, -abs(values.mean() - bound) / error))
 
 
+def effective_groups(groups: np.ndarray) -> float:
+    """The number of groups of one size whose mean varies as that of these groups; 0 for none.
+
+    A mean over records weighs a group by its size, so a large group among small ones counts for
+    more, and the number is smaller than that of the groups. Source: Kish, Survey Sampling (1965).
+    """
+    sizes = np.unique(groups.astype(str), return_counts=True)[1]
+    return sizes.sum() ** 2 / (sizes**2).sum() if len(sizes) else 0.0
+
+
 def wilson(share: float, n: float) -> tuple[float, float]:
     """Wilson's 95 % interval of the probability behind a share of n independent trials."""
     from scipy.special import ndtri

@@ -18,7 +18,7 @@ import pandas as pd
 
 from palimpsest.audit.kinds import CONTINUATIONS, EXPLAINED, RECITED
 from palimpsest.making import makes, reads
-from palimpsest.statistics import Interval, wilson
+from palimpsest.statistics import Interval, effective_groups, wilson
 
 TARGET = "target"
 MOSTLY = 0.9  # share of the tokens of a continuation that counts as recited; the paper's
@@ -96,9 +96,7 @@ def share(holds: pd.Series, group: pd.Series) -> Interval:
     """A share with its 95 % interval over groups (Wilson); NaN of nothing."""
     if holds.empty:
         return Interval(np.nan, np.nan, np.nan)
-    sizes = group.value_counts().to_numpy()
-    n_groups = sizes.sum() ** 2 / (sizes**2).sum()
-    return Interval(holds.mean(), *wilson(holds.mean(), n_groups))
+    return Interval(holds.mean(), *wilson(holds.mean(), effective_groups(group.to_numpy())))
 
 
 def compressed(text: str) -> float:

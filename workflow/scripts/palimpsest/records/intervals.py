@@ -9,16 +9,6 @@ import numpy as np
 from palimpsest.statistics import CONFIDENCE, Interval, wilson
 
 
-def effective_groups(groups: np.ndarray) -> float:
-    """The number of groups of one size whose mean varies as that of these groups; 0 for none.
-
-    A mean over records weighs a group by its size, so a large group among small ones counts for
-    more, and the number is smaller than that of the groups. Source: Kish, Survey Sampling (1965).
-    """
-    sizes = np.unique(groups.astype(str), return_counts=True)[1]
-    return sizes.sum() ** 2 / (sizes**2).sum() if len(sizes) else 0.0
-
-
 def newcombe(share: float, other: float, n: float, n_other: float) -> tuple[float, float]:
     """The 95 % interval of the difference of two shares of independent items; NaN if one is NaN.
 

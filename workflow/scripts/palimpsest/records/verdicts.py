@@ -17,8 +17,9 @@ import pandas as pd
 from palimpsest.claims import CONSTANT, RETRAINING
 from palimpsest.errors import Notice, UserError
 from palimpsest.memorisation.measures import Start, contextual, counterfactual, recollection
-from palimpsest.records.intervals import effective_groups, newcombe, share_below_quantile
+from palimpsest.records.intervals import newcombe, share_below_quantile
 from palimpsest.records.losses import Losses
+from palimpsest.statistics import effective_groups
 
 REFERENCE, UNSEEN = "reference model", "unseen"  # evidence that no claim rests on
 FALSE_ALARMS = 0.05
