@@ -18,7 +18,7 @@ from palimpsest.claims import CONSTANT, RETRAINING
 from palimpsest.errors import Notice, UserError
 from palimpsest.memorisation.measures import Start, contextual, counterfactual, recollection
 from palimpsest.records.losses import Losses
-from palimpsest.statistics import wilson
+from palimpsest.statistics import beyond_false_alarms, wilson
 
 REFERENCE, UNSEEN = "reference model", "unseen"  # evidence that no claim rests on
 FALSE_ALARMS = 0.05
@@ -209,7 +209,7 @@ def _compared(memorised: np.ndarray, trained: np.ndarray | None, groups: np.ndar
         "n_unseen": int((~trained).sum()),
         "share_trained": share[0],
         "share_unseen": share[1],
-        "difference": share[0] - share[1],
+        "difference": beyond_false_alarms(*share),
         "lower": lower,
         "upper": upper,
     }
