@@ -91,7 +91,7 @@ def headline(rows: Iterable[str], csv: str, json: str, **files: Iterable[str]) -
     table = pd.concat([rows for rows in found if not rows.empty] or found)[HEADLINE.names]
     with tables.replacing(csv) as as_csv, tables.replacing(json) as as_json:
         table.to_csv(as_csv, index=False)
-        table.to_json(as_json, orient="records", indent=2, force_ascii=False)
+        table.to_json(as_json, orient="records", indent=2, force_ascii=False, double_precision=15)
     return table
 
 

@@ -11,9 +11,9 @@ trained float?: share of what the model was trained on that the measure calls me
 unseen float?: the same share of what the model was never trained on: the false alarms; null: the
     measure applies to none of it, or there is none
 difference float?: trained − unseen: the share beyond false alarms
-lower float?: lower end of the 95 % interval of the difference; null: no interval, for example over
-    one seed
-upper float?: its upper end; equal to the lower one if all seeds give the same difference
+lower float?: lower end of the 95 % interval of the difference; null: none, because there is one
+    seed, a seed without a difference, or the same difference in all seeds
+upper float?: its upper end; null likewise
 interval_over str: what varies in the interval: seeds, or groups (of records); empty: no interval
 n_seeds int: number of seeds that are averaged; 0: Palimpsest did not train the model
 """)
