@@ -390,7 +390,9 @@ def test_every_claim_is_there(page):
 
 def test_the_answers_come_first(page):
     """Per question, model and language, the row with the strongest evidence."""
-    assert page.text.count("What share is memorised? Beyond false alarms") == 1
+    assert (
+        page.text.count("What share is memorised? In brackets: the 95 % interval over seeds") == 1
+    )
     assert "m L2 0.61 0.38 0.23 [0.13, 0.34] contextual retraining 3" in page.text
     assert "n L2 0.5 0.25 0.25 contextual retraining 1" in page.text
     assert "0.777" not in page.text
@@ -400,7 +402,7 @@ def test_the_answers_come_first(page):
 
 def test_an_answer_without_a_placebo_says_so(page):
     assert "<b>mine records 0.125 unknown – recollection constant trained elsewhere" in page.text
-    assert page.text.count("in brackets, the 95 % interval over seeds") == 1
+    assert page.text.count("In brackets: the 95 % interval over") == 1
 
 
 def test_the_headline_counts_the_claims(page):
