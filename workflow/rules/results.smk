@@ -71,8 +71,8 @@ rule headline:
     input:
         **{kind.name: experiment.tables(kind) for kind in experiment.headlined},
     output:
-        table=paths.HEADLINE,
         **paths.HEADLINE_COPIES,
+        table=paths.HEADLINE,
     log:
         "logs/headline.log",
     benchmark:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import reads
 from palimpsest.memorisation import kinds
-from palimpsest.memorisation.studies import STUDIES
+from palimpsest.memorisation.studies.tradeoff import KIND as TRADEOFF
 from palimpsest.tables.headline import HEADLINE
 
 np = lazy_import("numpy")
@@ -20,7 +20,7 @@ KEYS = ["model", "language", "size", "measure", "evidence"]
 MEASURES = ("contextual", "counterfactual", "bayes", "recollection", "recollection_accuracy")
 
 
-@reads(tradeoff=STUDIES["tradeoff"].kind, leave_one_out=kinds.LEAVE_ONE_OUT)
+@reads(tradeoff=TRADEOFF, leave_one_out=kinds.LEAVE_ONE_OUT)
 def rows(tradeoff: pd.DataFrame, leave_one_out: pd.DataFrame) -> pd.DataFrame:
     """The shares of strings below the threshold at the epoch of optimal learning.
 
