@@ -33,6 +33,7 @@ rule all:
         experiment.datasets,
         rules.finetune.input,
         *map(delivered, experiment.outputs),
+        rules.headline.output,
         rules.claims.output,
         rules.report.input,
     localrule: True

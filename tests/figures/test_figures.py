@@ -188,6 +188,8 @@ def tradeoff(models, seeds, ever):
     frame = memorised(losses(rows(models, seeds, measure=MEASURES)), ever)
     bands = (4.0, 12.0) if ever else (np.nan, np.nan)
     frame = frame.assign(band_first=bands[0], band_last=bands[1], never_starts=1.0 - ever)
+    of_whole_sets = {name: source for name, source in EVIDENCE if source != "retraining"}
+    frame["evidence"] = frame["measure"].map(of_whole_sets)
     return frame.assign(start_p10=bands[0], start_p90=bands[1])
 
 

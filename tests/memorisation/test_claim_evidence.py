@@ -176,7 +176,7 @@ def test_the_other_number_is_in_the_note():
     assert "the same of strings never trained on: 0.01" in notes[name]
     name = (
         "Almost all strings of the high-entropy language are contextually memorised at optimal "
-        "learning, beyond false alarms."
+        "learning, corrected for false alarms."
     )
     assert "below the threshold: 0.95; of strings never trained on: 0.0091" in notes[name]
 

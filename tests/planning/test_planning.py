@@ -585,6 +585,7 @@ def test_planning_is_light():
         "experiment = Experiment(config, Sources([]), 'config/schemas')\n"
         "assert summary(experiment.plan, experiment.planner.hardware)\n"
         "assert experiment.outputs and experiment.all_figures and experiment.locations('claims')\n"
+        "assert experiment.headlined\n"
         "heavy = {'torch', 'transformers', 'pandas', 'pyarrow', 'scipy', 'numba', 'deepspeed'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )

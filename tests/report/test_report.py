@@ -198,6 +198,47 @@ APPROXIMATION = pd.DataFrame(
 )
 
 
+def answer(model="m", language="L2", **columns):
+    row = {
+        "question": "What share is memorised?",
+        "model": model,
+        "language": language,
+        "size": 64,
+        "measure": "contextual",
+        "evidence": "retraining",
+        "trained": 0.61,
+        "unseen": 0.38,
+        "difference": 0.23,
+        "lower": 0.13,
+        "upper": 0.34,
+        "interval_over": "seeds",
+        "n_seeds": 3,
+    }
+    return {**row, **columns}
+
+
+UNKNOWN = {"lower": np.nan, "upper": np.nan, "interval_over": ""}
+HEADLINE = pd.DataFrame(
+    [
+        answer(),
+        answer(measure="bayes", evidence="language", trained=0.777),
+        answer("n", trained=0.5, unseen=0.25, difference=0.25, n_seeds=1, **UNKNOWN),
+        answer(
+            "<b>mine",
+            "records",
+            question="What share of <records>?",
+            measure="recollection",
+            evidence="constant",
+            trained=0.125,
+            unseen=np.nan,
+            difference=np.nan,
+            n_seeds=0,
+            **UNKNOWN,
+        ),
+    ]
+)
+
+
 class Page(HTMLParser):
     """The page's tags, checked for balance while they are read."""
 
@@ -289,6 +330,7 @@ def rendered(path, entries=(), claims=CLAIMS, title="", facts=EMPTY, **given):
         path,
         parts=parts(facts, **given),
         figures=list(entries),
+        headline=HEADLINE,
         claims=claims,
         totals=TOTALS,
         models=MODELS,
@@ -310,6 +352,7 @@ def page(text):
 
 def test_the_tables_tested_on_are_of_their_kinds(tmp_path):
     tables.write(tmp_path / "claims.parquet", CLAIMS, KINDS["claims"])
+    tables.write(tmp_path / "headline.parquet", HEADLINE, KINDS["headline"])
     for name in ("agreement", "approximation"):
         tables.write(tmp_path / f"{name}.parquet", GIVEN[name], KINDS[name])
 
@@ -343,6 +386,23 @@ def test_every_claim_is_there(page):
     assert verdicts.count("verdict cannot-tell") == 2 + 1
     assert verdicts.count("verdict agrees") == 2 + 1
     assert verdicts.count("verdict by-construction") == 1 + 1
+
+
+def test_the_answers_come_first(page):
+    """Per question, model and language, the row with the strongest evidence."""
+    assert (
+        page.text.count("What share is memorised? In brackets: the 95 % interval over seeds") == 1
+    )
+    assert "m L2 0.61 0.38 0.23 [0.13, 0.34] contextual retraining 3" in page.text
+    assert "n L2 0.5 0.25 0.25 contextual retraining 1" in page.text
+    assert "0.777" not in page.text
+    first = page.text.index("0.61 0.38")
+    assert first < page.text.index("Of 5 tests of 4 claims")
+
+
+def test_an_answer_without_a_placebo_says_so(page):
+    assert "<b>mine records 0.125 unknown – recollection constant trained elsewhere" in page.text
+    assert page.text.count("In brackets: the 95 % interval over") == 1
 
 
 def test_the_headline_counts_the_claims(page):
@@ -496,7 +556,7 @@ def test_a_figure_names_the_paper_that_it_corresponds_to(page):
 
 
 def test_the_chapter_on_thresholds_shows_what_there_is(tmp_path):
-    heading = "Never trained on"
+    heading = "Never trained on: below"
     without = Page(rendered(tmp_path / "a.html", tradeoff=TRADEOFF.head(0)))
     assert heading not in without.text
     assert "agreement" in without.ids
@@ -564,7 +624,12 @@ def test_equal_inputs_give_equal_reports(entries, text, tmp_path):
 def test_an_experiment_without_figures_claims_or_tables(tmp_path):
     path = tmp_path / "report.html"
     report.render(
-        path, parts=[part_of(MEMORISATION, {})], figures=[], claims=CLAIMS.head(0), totals=TOTALS
+        path,
+        parts=[part_of(MEMORISATION, {})],
+        figures=[],
+        headline=HEADLINE.head(0),
+        claims=CLAIMS.head(0),
+        totals=TOTALS,
     )
     page = Page(path.read_text())
     assert page.text.count("No claim was tested by this experiment.") == 2
@@ -582,6 +647,7 @@ def test_the_rules_of_the_languages_are_readable(tmp_path):
         path,
         parts=parts(),
         figures=[],
+        headline=HEADLINE,
         claims=CLAIMS,
         totals=TOTALS,
         grammars=pd.concat(
@@ -666,6 +732,7 @@ def with_toys(tmp_path_factory):
         path,
         parts=[*parts(), TOY],
         figures=[report.FigureEntry(row, "L1", svg, BALLS, "play")],
+        headline=HEADLINE,
         claims=pd.concat([CLAIMS, ON_TOYS], ignore_index=True),
         totals=TOTALS,
     )

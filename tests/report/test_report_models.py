@@ -7,6 +7,7 @@ import pytest
 from palimpsest import manifests, report
 from palimpsest.report.models import magnitude, rows, sentence
 from palimpsest.tables.claims import CLAIMS
+from palimpsest.tables.headline import HEADLINE
 
 TWIN = {
     "model": "opt-1.3b-twin",
@@ -73,6 +74,7 @@ def test_the_page_begins_with_the_scales(tmp_path):
         tmp_path / "report.html",
         parts=[],
         figures=[],
+        headline=HEADLINE.schema.empty_table().to_pandas(),
         claims=CLAIMS.schema.empty_table().to_pandas(),
         totals={},
         models=[TWIN, FULL],

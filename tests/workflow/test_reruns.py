@@ -201,6 +201,8 @@ RECORDING = {
 
 # Jobs by their logs, as patterns
 END = ["claims", "report"]
+# What the table `headline` is made of
+HEADLINED = ["study/tradeoff-*", "measure_leave_one_out/*", "answer_records/*"]
 LANGUAGES = ["language/*", *figures_of_languages()]
 STREAMS = ["dataset_stream/*"]
 OF_GRID = ["dataset/*", "dataset_matched/*", "dataset_targets/*"]
@@ -420,7 +422,7 @@ CASES = {
             *END,
         ],
     ),
-    "a language is taken out of the grid": Case("languages=[L2]", END),
+    "a language is taken out of the grid": Case("languages=[L2]", ["headline", *END]),
     "a model is added to the grid": Case(
         edited("grid.yaml", "pythia-1b-twin]", "pythia-1b-twin, gemma-2-2b-twin]"),
         [
@@ -542,7 +544,9 @@ CASES = {
         "datasets={high_entropy_counterpart: {L6: L3}}", NOTHING
     ),
     # The studies
-    "a study is taken out that only reads": Case("memorisation={studies: {tradeoff: null}}", END),
+    "a study is taken out that only reads": Case(
+        "memorisation={studies: {tradeoff: null}}", ["headline", *END]
+    ),
     "the study `exact` is taken out": Case(
         "memorisation={studies: {exact: null}}",
         [
@@ -602,7 +606,7 @@ CASES = {
         ],
     ),
     "a language is taken out of a study": Case(
-        "memorisation={studies: {tradeoff: {languages: [L1]}}}", END
+        "memorisation={studies: {tradeoff: {languages: [L1]}}}", ["headline", *END]
     ),
     "`memorisation/studies/frequency/share`": Case(
         "memorisation={studies: {frequency: {share: 0.2}}}",
@@ -937,6 +941,7 @@ CASES = {
         ["study/frequency-L2", "figure/frequency-L2", *END],
     ),
     "`claims.parquet` is deleted": Case(deleted("results/claims.parquet"), END),
+    "`headline.csv` is deleted": Case(deleted("results/headline.csv"), ["headline", "report"]),
     "a figure is deleted": Case(
         deleted("results/figures/frequency-L2.svg"), ["figure/frequency-L2", "report"]
     ),
@@ -1176,7 +1181,7 @@ CASES = {
             *("figure/record_shares-example-losses", "report"),
         ],
     ),
-    "`records: null`": Case("records=null", END),
+    "`records: null`": Case("records=null", ["headline", *END]),
     "`records/folds.py` of the library": Case(
         changed(f"{LIBRARY}/records/folds.py"), [*DATASET_RECORDS, "report"]
     ),
@@ -1259,19 +1264,28 @@ def test_every_row_has_its_case_and_every_case_its_row():
 
 @pytest.mark.parametrize("what", CASES)
 def test_exactly_these_jobs_run_again(plans, what):
-    """The jobs of the case's patterns, all of them and no other; no pattern is idle."""
+    """The jobs of the case's patterns, all of them and no other; no pattern is idle.
+
+    The job `headline` runs with each job of whose table it is made.
+    """
     jobs, patterns = plans[what], CASES[what].plans
+    if any(fnmatchcase(job, pattern) for job in jobs for pattern in HEADLINED):
+        patterns = [*patterns, "headline"]
     assert jobs == {j for j in jobs | plans[None] if any(fnmatchcase(j, p) for p in patterns)}
     assert not [p for p in patterns if not any(fnmatchcase(job, p) for job in jobs)]
 
 
 @pytest.mark.parametrize("what", rows())
 def test_the_page_says_what_runs_again(plans, what):
-    """A dash stands for no job of a stage, `all` for all of them, other words for some."""
-    row = rows()[what]
+    """A dash stands for no job of a stage, `all` for all of them, other words for some.
+
+    The job `headline` is in no column.
+    """
+    row, jobs_of_columns = rows()[what], plans[what] - {"headline"}
     pages = (MEMORISING, FORGETTING, PROFILING, DENSE, INFORMING, RECORDING)
     (stages,) = (stages for stages in pages if list(stages) == list(row))
-    assert plans[what] <= set().union(*(of_stage(kinds, plans[what]) for kinds in stages.values()))
+    of_stages = (of_stage(kinds, jobs_of_columns) for kinds in stages.values())
+    assert jobs_of_columns <= set().union(*of_stages)
     for stage, words in row.items():
         jobs, there = (of_stage(stages[stage], plans[which]) for which in (what, None))
         said = "–" if not jobs else "all" if there <= jobs else "some"

@@ -1,4 +1,4 @@
-# Results of all sections: figures, claims and the report.
+# Results of all sections: figures, answers, claims and the report.
 include: "functions/results.smk"
 
 
@@ -67,6 +67,29 @@ rule claims:
         "../scripts/make.py"
 
 
+rule headline:
+    input:
+        **{kind.name: experiment.tables(kind) for kind in experiment.headlined},
+    output:
+        **paths.HEADLINE_COPIES,
+        table=paths.HEADLINE,
+    log:
+        "logs/headline.log",
+    benchmark:
+        "benchmarks/headline.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=10,
+    params:
+        **made_by("palimpsest.results:headline", *experiment.locations("headline")),
+        rows=experiment.locations("headline"),
+    script:
+        "../scripts/make.py"
+
+
 # To choose the claims of an experiment with other seeds
 rule power_table:
     input:
@@ -94,6 +117,7 @@ rule write_report:
         experiment.all_figures,
         **{kind.name: experiment.tables(kind) for kind in experiment.reported},
         grammars=experiment.tables(GRAMMAR),
+        headline=paths.HEADLINE,
         claims=paths.CLAIMS,
         powers=CHOSEN_CLAIMS["power_table"],
         manifests=manifests_of_runs(),

@@ -179,7 +179,7 @@ def test_every_job_was_where_it_should_be(side_by_side):
         assert given["node"] == given["cpu"] == "1", job
     # Members one after another: the memory of the largest, the time of all.
     asked = {job["Comment"]: (job["AllocTRES"], job["TimelimitRaw"]) for job in jobs}
-    for start, of_largest, members in (("rule_data_L1_", 2000, 3), ("rule_report_", 8000, 2)):
+    for start, of_largest, members in (("rule_data_L1_", 2000, 3), ("rule_report_", 8000, 3)):
         ((memory, minutes),) = [asked[comment] for comment in asked if comment.startswith(start)]
         assert f"mem={of_largest}M" in memory
         assert minutes == str(5 * members)

@@ -21,6 +21,7 @@ from palimpsest.ends.leftovers import leftovers
 from palimpsest.errors import UserError
 from palimpsest.figures.figure import Figure
 from palimpsest.interventions import maker
+from palimpsest.lazy_import import named
 from palimpsest.models.table import resolve
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
@@ -334,6 +335,12 @@ class Experiment:
     def reported(self) -> list[Kind]:
         return [kind for section in self.sections for kind in section.reported]
 
+    @property
+    def headlined(self) -> list[Kind]:
+        """The kinds from which the sections make their rows of the table `headline`."""
+        made = map(named, self.locations("headline"))
+        return [kind for rows in made for kind in rows.reads.values()]
+
     def locations(self, part: str) -> list[str]:
         """The location of a part, such as `claims`, in each section's code, for a fingerprint."""
         found = (section.location(part) for section in self.sections)
@@ -400,7 +407,8 @@ class Experiment:
         """The files that can be requested by name: datasets, traces, tables and figures."""
         traces = (path for runs in self.single_runs for path in runs.paths(paths.TRACE))
         delivered = (path for files in self.outputs.values() for path in files)
-        shared = paths.REPORT, paths.CLAIMS, paths.PLAN
+        headline = paths.HEADLINE, *paths.HEADLINE_COPIES.values()
+        shared = paths.REPORT, *headline, paths.CLAIMS, paths.PLAN
         return [*shared, *self.all_figures, *delivered, *self.datasets, *traces]
 
     @property

@@ -41,6 +41,9 @@ REPLICATES_WEIGHTS = f"{REPLICATES}/weights.safetensors"
 STUDY_TABLE = "results/studies/{study}/{language}.parquet"
 PLAN = "results/plan.parquet"
 CLAIMS = "results/claims.parquet"
+HEADLINE = "results/headline.parquet"
+# The same table for other programs
+HEADLINE_COPIES = {"csv": "results/headline.csv", "json": "results/headline.json"}
 FIGURE = "results/figures/{figure}-{language}.{format}"
 FIGURE_FORMATS = ("svg", "png")
 REPORT = "results/report.html"

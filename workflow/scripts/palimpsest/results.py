@@ -1,14 +1,15 @@
-"""Results of all sections: figures, claims and the report."""
+"""Results of all sections: figures, answers, claims and the report."""
 
 from collections.abc import Iterable, Mapping
 
 from palimpsest import tables
 from palimpsest.datasets.kinds import GRAMMAR
 from palimpsest.errors import UserError, nearest
-from palimpsest.lazy_import import lazy_import
+from palimpsest.lazy_import import lazy_import, named
 from palimpsest.making import makes, reads
 from palimpsest.sections import FIGURES, SECTIONS
 from palimpsest.tables.claims import CLAIMS
+from palimpsest.tables.headline import HEADLINE
 
 # Imported on first use, because claims and figures have different environments
 pd = lazy_import("pandas")
@@ -73,6 +74,27 @@ def too_weak(powers: str | None, least_power: float) -> "pd.DataFrame | None":
         raise UserError(f"{powers}: not a table of powers ({error}); it has: {columns}") from None
 
 
+@makes(HEADLINE)
+def headline(rows: Iterable[str], csv: str, json: str, **files: Iterable[str]) -> "pd.DataFrame":
+    """The answers of some sections; the files `csv` and `json` get the same rows.
+
+    Parameters
+    ----------
+    rows : the locations of the functions that make the sections' rows
+    files : tables, by the names of their kinds
+    """
+    found = [pd.DataFrame(columns=HEADLINE.names)]
+    for function in map(named, rows):
+        kinds = function.reads
+        given = {name: tables.read_all(files[kind.name], kind) for name, kind in kinds.items()}
+        found.append(function(**given))
+    table = pd.concat([part for part in found if not part.empty] or found)[HEADLINE.names]
+    with tables.replacing(csv) as as_csv, tables.replacing(json) as as_json:
+        table.to_csv(as_csv, index=False)
+        table.to_json(as_json, orient="records", indent=2, force_ascii=False, double_precision=15)
+    return table
+
+
 @reads(claims=CLAIMS)
 def power_table(claims: "pd.DataFrame", table: str) -> None:
     """Write the power of each test that counts, as TSV, to choose the tests of other seeds."""
@@ -84,9 +106,10 @@ def power_table(claims: "pd.DataFrame", table: str) -> None:
     rounded[columns].to_csv(table, sep="\t", index=False)
 
 
-@reads(claims=CLAIMS, grammars=GRAMMAR)
+@reads(headline=HEADLINE, claims=CLAIMS, grammars=GRAMMAR)
 def report(
     page: str,
+    headline: "pd.DataFrame",
     claims: "pd.DataFrame",
     grammars: "pd.DataFrame",
     manifests: Iterable[str],
@@ -122,6 +145,7 @@ def report(
         page,
         parts=[parts.part_of(section, reported, facts) for section in asked],
         figures=pages.entries(drawn, FIGURES),
+        headline=headline,
         claims=claims,
         n_left_out=0 if (weak := too_weak(powers, least_power)) is None else len(weak),
         grammars=grammars,

@@ -37,7 +37,7 @@ class Derived:
 
 
 # What a section's module of this name has for all sections
-PARTS = {"kinds": "KINDS", "claims": "CLAIMS", "report": "part"}
+PARTS = {"kinds": "KINDS", "claims": "CLAIMS", "headline": "rows", "report": "part"}
 
 
 def nothing(settings: Settings) -> Iterable:
@@ -116,9 +116,10 @@ class Section:
     names other targets of Snakemake that need the section only. `follows` are the keys of the block
     whose values come from a list elsewhere.
 
-    The section's kinds, claims and part of the report are found by their location: KINDS of
-    `kinds`, CLAIMS and QUESTIONS of `claims` and the function `part` of `report`, modules of its
-    folder. The text `kinds` names another place, such as "palimpsest.memorisation.studies:KINDS". A
+    The section's kinds, claims, headline and part of the report are found by their location: KINDS
+    of `kinds`, CLAIMS and QUESTIONS of `claims`, the function `rows` of `headline` and the function
+    `part` of `report`, modules of its folder. The function `rows` declares the tables that it
+    reads. The text `kinds` names another place, such as "palimpsest.memorisation.studies:KINDS". A
     section without a module `report` has a chapter for its figures and claims. Its figures are the
     files of its folder `figures`. The claims are tested on tables of the kinds `judged`. The
     section's part of the report reads tables of the kinds `reported`. `interventions` are the
@@ -158,7 +159,7 @@ class Section:
         return figures_in(f"{self.package}.figures")
 
     def location(self, part: str) -> str | None:
-        """The location of `kinds`, `claims` or `report`; None if the section has no such module."""
+        """The location of one of `PARTS`; None if the section has no such module."""
         if given := getattr(self, part, None):
             return given
         module = f"{self.package}.{part}"

@@ -17,6 +17,7 @@ from palimpsest.interventions import Intervention
 from palimpsest.planning.kinds import KINDS as PLANNING_KINDS
 from palimpsest.section import Section
 from palimpsest.tables.claims import CLAIMS
+from palimpsest.tables.headline import HEADLINE
 from palimpsest.tables.kinds import Kind
 from palimpsest.tables.tokens import TOKENS
 from palimpsest.tables.trace import TRACE
@@ -64,7 +65,7 @@ def _kinds() -> Iterator[Kind]:
     yield from (*CORPUS_KINDS, *DATASET_KINDS, TRACE, TOKENS)
     for section in SECTIONS:
         yield from section.load("kinds")
-    yield from (CLAIMS, *PLANNING_KINDS)
+    yield from (HEADLINE, CLAIMS, *PLANNING_KINDS)
 
 
 FIGURES: dict[str, Figure] = by_name(_figures())

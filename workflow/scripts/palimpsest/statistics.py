@@ -93,6 +93,16 @@ def effective_groups(groups: np.ndarray) -> float:
     return sizes.sum() ** 2 / (sizes**2).sum() if len(sizes) else 0.0
 
 
+def beyond_false_alarms(trained, unseen):
+    """The share of what a model was trained on that is called memorised, beyond false alarms.
+
+    The false alarms are the same share, by the same code, of what it was never trained on. The
+    answer is the difference, and nothing else is called so: a difference assumes nothing of how
+    training and false alarms combine, and is known even if all of the unseen are called memorised.
+    """
+    return trained - unseen
+
+
 def wilson(share: float, n: float) -> tuple[float, float]:
     """Wilson's 95 % interval of the probability behind a share of n independent trials."""
     from scipy.special import ndtri

@@ -19,7 +19,7 @@ from palimpsest.errors import Notice, UserError
 from palimpsest.memorisation.measures import Start, contextual, counterfactual, recollection
 from palimpsest.records.intervals import newcombe, share_below_quantile
 from palimpsest.records.losses import Losses
-from palimpsest.statistics import effective_groups
+from palimpsest.statistics import beyond_false_alarms, effective_groups
 
 REFERENCE, UNSEEN = "reference model", "unseen"  # evidence that no claim rests on
 FALSE_ALARMS = 0.05
@@ -212,7 +212,7 @@ def _compared(memorised: np.ndarray, trained: np.ndarray | None, groups: np.ndar
         "n_unseen": int((~trained).sum()),
         "share_trained": share[0],
         "share_unseen": share[1],
-        "difference": share[0] - share[1],
+        "difference": beyond_false_alarms(*share),
         "lower": lower,
         "upper": upper,
     }

@@ -6,9 +6,9 @@ from pathlib import Path
 import pandas as pd
 
 from palimpsest import tables
+from palimpsest.report import answers, making, shared
 from palimpsest.report import claims as tests
 from palimpsest.report import figures as drawings
-from palimpsest.report import making, shared
 from palimpsest.report import models as scales
 from palimpsest.report.figures import FigureEntry
 from palimpsest.report.part import Part
@@ -20,6 +20,7 @@ def render(
     *,
     parts: Sequence[Part],
     figures: list[FigureEntry],
+    headline: pd.DataFrame,
     claims: pd.DataFrame,
     totals: dict,
     grammars: pd.DataFrame | None = None,
@@ -34,7 +35,7 @@ def render(
     out_path : the HTML file; links to the tables are relative to its folder
     parts : the sections' parts, in the order of the report
     figures : the figures in any order; see `figures.in_order` for their order in the report
-    claims : table `claims`
+    headline, claims : the tables of these names
     totals : facts about the runs, from `manifests.totals`; other keys are allowed. A value is a
         text, a number, or a list or dict of these
     grammars : tables `grammar` of the languages, stacked
@@ -58,6 +59,7 @@ def render(
         parts=parts,
         scales=scales.sentence(models),
         models=scales.rows(models),
+        answers=answers.by_question(headline),
         headline=tests.headline(claims),
         n_left_out=n_left_out,
         sections=tests.by_section(claims, parts),

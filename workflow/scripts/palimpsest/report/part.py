@@ -38,8 +38,6 @@ class Part:
     Fields of type `Markup` are HTML, in whole paragraphs:
 
     - `introduction` is at the start of the report: the section's question and its source.
-    - `headline` is the section's answer; a section of claims has none, because their verdicts are
-      counted there.
     - `reading` explains how to read the section's figures and numbers.
     - `claims` says who makes the claims; it is only shown if some claims were tested.
 
@@ -49,7 +47,6 @@ class Part:
 
     title: str = ""
     introduction: Markup = NOTHING
-    headline: Markup = NOTHING
     reading: Markup = NOTHING
     claims: Markup = NOTHING
     chapters: tuple[Chapter, ...] = ()

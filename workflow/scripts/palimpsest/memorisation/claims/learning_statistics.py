@@ -33,7 +33,7 @@ from palimpsest.memorisation.claims.claim_statistics import (
     runs_of,
     statistic,
 )
-from palimpsest.statistics import FEWEST_TERMS, rounding_error
+from palimpsest.statistics import FEWEST_TERMS, beyond_false_alarms, rounding_error
 
 EXCESS = {
     "below": "share of distinct training strings below the {measure} threshold at optimal "
@@ -52,8 +52,8 @@ def excess_at_optimum(study: pd.DataFrame, quantity: str, measure: str) -> pd.Se
     from the start on would not do: the start is after the last miss, so later misses of an unseen
     string would count as evidence at this epoch.
     """
-    trained = at_optimum(study, f"{quantity}_distinct", measure)
-    return trained - at_optimum(study, f"{quantity}_unseen", measure)
+    sides = (at_optimum(study, f"{quantity}_{of}", measure) for of in ("distinct", "unseen"))
+    return beyond_false_alarms(*sides)
 
 
 @statistic(
@@ -139,8 +139,10 @@ def least_excess_at_optimum(study: pd.DataFrame) -> pd.Series:
     All measures are applied to the same strings, those that have stand-ins.
     """
     excess = [
-        at_optimum(study, "below_covered", measure)
-        - at_optimum(study, "below_unseen_covered", measure)
+        beyond_false_alarms(
+            at_optimum(study, "below_covered", measure),
+            at_optimum(study, "below_unseen_covered", measure),
+        )
         for measure in ("recollection", "counterfactual", "contextual")
     ]
     # If one measure is undefined, the lowest is unknown.

@@ -25,6 +25,7 @@ from palimpsest.memorisation.claims.claim_statistics import (
     per_unit,
     statistic,
 )
+from palimpsest.statistics import beyond_false_alarms
 
 WITHOUT_EACH = ", by retraining without each string"
 
@@ -61,8 +62,8 @@ def excess_over_placebos(strings: pd.DataFrame, quantity: str, measure: str) -> 
 
 def with_excess(strings: pd.DataFrame, quantity: str, measure: str) -> pd.DataFrame:
     rows = curves(strings, measure)
-    excess = rows[f"{quantity}_at_optimum"] - rows[f"placebo_{quantity}_at_optimum"]
-    return rows.assign(excess=excess)
+    sides = (rows[f"{of}{quantity}_at_optimum"] for of in ("", "placebo_"))
+    return rows.assign(excess=beyond_false_alarms(*sides))
 
 
 def weighted_mean(rows: pd.DataFrame, column: str) -> pd.Series:

@@ -30,9 +30,9 @@ say which of the two is the stronger evidence. The first may be left out where i
 To add a claim, add one row to `CLAIMS`.
 
 Source: Learning Without Memorizing Considered Infeasible. The claims are in the order of the paper,
-by question. Palimpsest's own are those beyond false alarms or beyond unseen strings, on ranks, and
-on the Bayes threshold. If the paper uses a word ("strongly", "almost all"), `margins.py` chooses
-the number for this word.
+by question. Palimpsest's own are those corrected for false alarms or beyond unseen strings, on
+ranks, and on the Bayes threshold. If the paper uses a word ("strongly", "almost all"), `margins.py`
+chooses the number for this word.
 """
 
 from palimpsest.claims import Claim, above, at_least, at_most, below, between
@@ -288,7 +288,11 @@ CLAIMS = [
         for addition, statistic, remark in (
             ("", learning.fraction_at_optimum.of(measure="contextual"), STRONGER),
             (" (by retraining)", retraining.share_by_retraining, ""),
-            (", beyond false alarms", learning.share_made_to_fall.of(measure="contextual"), ""),
+            (
+                ", corrected for false alarms",
+                learning.share_made_to_fall.of(measure="contextual"),
+                "",
+            ),
         )
     ),
     Claim(

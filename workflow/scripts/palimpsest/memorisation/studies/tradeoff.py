@@ -15,7 +15,7 @@ KIND = kind_of_study(
     "tradeoff",
     "One row per model, seed, measure and epoch, with the losses beside it.",
     columns("""
-        model language size seed variant measure epoch coverage share_memorised mean_score
+        model language size seed variant measure evidence epoch coverage share_memorised mean_score
         share_memorised_distinct mean_score_distinct below_distinct margin_distinct
         share_memorised_unseen mean_score_unseen below_unseen margin_unseen below_covered
         below_unseen_covered share_memorised_perfect mean_score_perfect train_loss test_loss
