@@ -39,7 +39,10 @@ from palimpsest.training.batches import encode
 from palimpsest.training.evaluation import SUMS, evaluate
 
 LEVEL, FOLDS, AT_ONCE = 0.05, 4, 64
-EPOCHS = 12
+# Of 6, 12 and 24, the fewest after which a model has learned that the e-mail follows from the name:
+# with another seed, the mean loss of the determined e-mails of records never trained on was 3.44,
+# 1.64 and 0.67 nats; below ln 2, a value is more likely than not.
+EPOCHS = 24
 FIELD = ["field", "determined"]
 
 
