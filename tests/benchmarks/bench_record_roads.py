@@ -1,87 +1,42 @@
 """How well each road finds the records of `people` that a twin was trained on, by their copies.
 
-Run as a script: `python tests/benchmarks/bench_record_roads.py`. A third of the records that are
-trained on have one copy, a third two and a third eight; as many again are never trained on. A
-record counts as found if its p-value is at most 0.05, so of records never trained on, 5 % are found
-at most. Precision is the share of records trained on among all that are found.
+Run as a script: `python tests/benchmarks/bench_record_roads.py`. See `planted_records` for the
+records. A record counts as found if its p-value is at most 0.05, so of records never trained on,
+5 % are found at most. Precision is the share of records trained on among all that are found.
 """
 
-import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from planted_records import COPIES, MODEL, NAME, PlantedRecords
+from rows import Row, main, shown
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "workflow/scripts")]
+from palimpsest.estimates import with_interval
+from palimpsest.paths import MODEL_FOLDER
+from palimpsest.requests import Runs
+from palimpsest.statistics import student
 
-from rows import Row, main, shown  # noqa: E402
-
-from helpers.projects import copy_of_the_project  # noqa: E402
-from palimpsest.estimates import with_interval  # noqa: E402
-from palimpsest.languages import Grammar  # noqa: E402
-from palimpsest.statistics import student  # noqa: E402
-
-MODEL, COPIES, LEVEL = "llama-3.2-1b-twin", (1, 2, 8), 0.05
+LEVEL = 0.05
 EPOCHS = 3  # few, so that not every record is learned by heart
-ALONE = dict.fromkeys(["memorisation", "unlearning", "profiles", "density", "information"])
-
-
-def write_records(path: Path, n_trained: int) -> None:
-    """Distinct texts of `people`; half of them are held out."""
-    grammar = Grammar.from_file(ROOT / "config/languages/people.pcfg")
-    texts = list(dict.fromkeys("".join(s) for s in grammar.sample(4 * n_trained, seed=1)))
-    with path.open("w") as file:
-        for number, text in enumerate(texts[: 2 * n_trained]):
-            trained = number < n_trained
-            record = {
-                "id": str(number),
-                "text": text,
-                "split": "train" if trained else "holdout",
-                "copies": COPIES[number % 3] if trained else 1,
-            }
-            file.write(json.dumps(record) + "\n")
-
-
-def run(folder: Path, *targets: str, **config) -> None:
-    """Run Snakemake with a configuration, on two cores."""
-    (folder / "roads.json").write_text(json.dumps({**ALONE, **config}))
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", *targets]
-    command += ["--configfile", "roads.json", "--quiet", "rules", "reason"]
-    subprocess.run(command, cwd=folder, check=True, stdout=sys.stderr)
 
 
 def answers(n_trained: int, seeds: list[int], epochs: int) -> pd.DataFrame:
     """The table `records`, with the copies of each record (0: never trained on)."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        copy_of_the_project(folder)
-        write_records(folder / "people.jsonl", n_trained)
-        shared = {
-            "seeds": seeds,
-            "save_weights": "huggingface",
-            "corpora": {"mine": "people.jsonl"},
-            "recipes": {"default": {"epochs": epochs}},
-        }
-        n_copies = sum(COPIES) * (n_trained // 3) + sum(COPIES[: n_trained % 3])
-        trained = f"results/runs/records/default/{MODEL}/mine/n{n_copies}-seed{{}}/huggingface"
-        other = f"results/runs/base/default/{MODEL}/people/n{n_copies}-seed100/huggingface"
-        block = {"corpora": ["mine"], "models": [MODEL]}
-        models = [trained.format(seed) for seed in seeds]
-        run(folder, *models, other, **shared, records=block)
+        planted = PlantedRecords(Path(name), n_trained, seeds, epochs=epochs)
+        models = planted.models()
+        (other,) = Runs(MODEL, "people", planted.n_copies, seeds=(100,)).paths(MODEL_FOLDER)
+        planted.run(*models, other)
         asked = {
-            f"seed{seed}": {"corpus": "mine", "model": model, "reference": other}
+            f"seed{seed}": {"corpus": NAME, "model": model, "reference": other}
             for seed, model in zip(seeds, models, strict=True)
         }
-        run(folder, "records", **shared, records={**block, "checkpoints": asked})
-        found = pd.read_parquet(folder / "results/records.parquet")
-        given = pd.read_json(folder / "people.jsonl", lines=True, dtype={"id": str})
-    given["copies"] = given["copies"].where(given["split"] == "train", 0)
-    return found.merge(given[["id", "copies"]], on="id")
+        planted.run("records", checkpoints=asked)
+        found = pd.read_parquet(planted.folder / "results/records.parquet")
+        return found.merge(planted.records[["id", "copies"]], on="id")
 
 
 def rows(tiny: bool = False) -> Iterator[Row]:

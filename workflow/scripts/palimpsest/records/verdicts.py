@@ -118,7 +118,7 @@ def answers(
         memorised = found.score > 0
         p_values = np.full(len(memorised), np.nan)
         if losses.has_placebo:
-            p_values = _p_values(found.distance, trained)
+            p_values = placebo_p_values(found.distance, trained)
         tables.append(
             about.assign(
                 **keys,
@@ -191,7 +191,7 @@ def _of_unseen(loss: np.ndarray, trained: np.ndarray, false_alarms: float) -> np
     return threshold
 
 
-def _p_values(distance: np.ndarray, trained: np.ndarray) -> np.ndarray:
+def placebo_p_values(distance: np.ndarray, trained: np.ndarray) -> np.ndarray:
     """float[records]: the share of the placebo, with the record, that is at most as far."""
     unseen = np.sort(distance[~trained])
     as_near = np.searchsorted(unseen, distance, side="right")
