@@ -22,6 +22,7 @@ BROKEN = {
     "density": {"density": {"shown": {"bandwidth": 0.3}}},
     "information": {"information": {"languages": ["L1"]}},
     "records": {"records": {"corpora": ["mine"]}},
+    "audit": {"audit": {"attacks": ["mine"]}},
 }
 EVERYTHING = [None, ["all"], ["finetune"], ["report"], ["claims"], ["figures"], ["plan"]]
 # A file of each section, and of none
@@ -32,6 +33,7 @@ FILES = {
     "density": "./results/density/leakage/opt-1.3b-twin/L3/n72/leakage.parquet",
     "information": "results/information/shortcuts/opt-1.3b-twin/L3-short/n240/information.parquet",
     "records": "results/records/mine/answers.parquet",
+    "audit": "results/audit/mine/small/scores.parquet",
 }
 DATASET = "results/datasets/L2/n64-seed0/base/strings.parquet"
 RUN = "results/runs/base/default/opt-1.3b-twin/L2/n64-seed0/trace.parquet"

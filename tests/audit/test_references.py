@@ -141,9 +141,9 @@ def test_the_report_of_an_audit(audit, tmp_path):
     for kind in (RECITED, EXPLAINED):
         tables.write(tmp_path / kind.name, found[kind.name], kind)
     words = part({ROC.name: roc, EXPLAINED.name: found[EXPLAINED.name]})
-    text = "".join(str(chapter.after) for chapter in words.chapters)
+    text = "".join(f"{chapter.before} {chapter.after}" for chapter in words.chapters)
     assert "14 / 14" in text
-    assert part({}).headline == ""
+    assert not part({}).introduction
 
 
 def test_a_reference_that_is_the_target_is_refused(audit, tmp_path):

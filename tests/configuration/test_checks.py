@@ -568,7 +568,9 @@ def test_a_missing_key_is_named():
     assert len(missing) > 80
     assert {("memorisation", "studies", name, "models") for name in STUDIES} <= set(missing)
     adapters = {"recipe": "grid", "models": ["opt-1.3b", "mine"], "languages": ["L1"], "size": 16}
-    fields = {**adapters, "languages": ["people"], "margin": 2}
+    people = {**adapters, "languages": ["people"]}
+    fields = {**people, "margin": 2}
+    exposure = {**people, "false_alarms": 0.05, "strings": 2, "values": 3}
     approximation = {"k": 10, "m1": 60, "m2": 20, "index": "exact"}
     finetuned = {
         "recipe": "default",
@@ -579,7 +581,7 @@ def test_a_missing_key_is_named():
     }
     transfer = {"languages": ["L1"], "tuning_seeds": [0], "seeds": [1], "n": 2}
     null = {
-        "memorisation": {"studies": {"adapters": adapters, "fields": fields}},
+        "memorisation": {"studies": {"adapters": adapters, "fields": fields, "exposure": exposure}},
         "density": {"approximation": approximation},
         "information": {"finetuned": finetuned},
         "unlearning": {"transfer": transfer},

@@ -384,6 +384,19 @@ def exposure(models, seeds, ever):
     )
 
 
+def attack_scores(models, seeds, ever):
+    """An attack that finds members if any are memorised, and one that sees no model."""
+    chance = np.random.default_rng(0)
+    records = [f"r{number}" for number in range(40)]
+    attacks = ["loss", "blind"]
+    frame = rows(models, seeds[:1], id=records, attack=attacks)
+    frame = frame[frame["epoch"] == EPOCHS[-1]].reset_index(drop=True)
+    trained = frame["id"].isin(records[:20])
+    found = trained & (frame["attack"] == "loss") & ever
+    score = chance.random(len(frame)) + 2.0 * found
+    return frame.assign(group=frame["id"], trained=trained.astype("boolean"), score=score)
+
+
 TABLES = {
     "language_sample": language_sample,
     "derivation": derivation,
@@ -402,6 +415,7 @@ TABLES = {
     "fields": fields,
     "exposure": exposure,
     "record_shares": record_shares,
+    "attack_scores": attack_scores,
 }
 
 
@@ -813,6 +827,20 @@ def test_verdicts_on_fields_are_bars_that_fill_the_panel():
 def test_values_that_were_not_ranked_have_no_panel():
     frame = table("exposure", "one model, one seed").assign(bits=np.nan)
     assert len(draw("exposure", frame).axes) == 1
+
+
+def test_an_attack_has_a_panel_beside_chance_and_the_blind_attack():
+    figure = draw("attack_roc", table("attack_roc", "one model, one seed"))
+    loss, blind = figure.axes
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["loss", "blind"]
+    assert len(loss.get_lines()) == 3
+    assert len(blind.get_lines()) == 2
+    assert max(loss.get_lines()[-1].get_ydata()[loss.get_lines()[-1].get_xdata() == 0]) == 1
+
+
+def test_an_audit_without_known_others_says_so():
+    frame = table("attack_roc", "one model, one seed").assign(trained=True)
+    assert "No record is known" in draw("attack_roc", frame).get_suptitle()
 
 
 def test_an_approximation_may_be_missing():

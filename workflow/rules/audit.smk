@@ -14,6 +14,7 @@ rule audit_target:
         corpus=corpus,
         models=local_files_of_target,
         pretrained=ancient(made_files_of_target),
+        trained=trained_target,
     output:
         passes=audited.PASSES.path,
         continuations=audited.CONTINUATIONS.path,
@@ -40,7 +41,7 @@ rule score_attacks:
         passes=audited.PASSES.path,
         records=paths.CORPUS_OF_RECORDS,
     output:
-        scores=audited.SCORES.path,
+        table=audited.SCORES.path,
     log:
         "logs/score_attacks/{language}/{model}.log",
     benchmark:
@@ -62,7 +63,7 @@ rule attack_roc:
     input:
         scores=audited.SCORES.path,
     output:
-        roc=audited.ROC.path,
+        table=audited.ROC.path,
     log:
         "logs/attack_roc/{language}/{model}.log",
     benchmark:

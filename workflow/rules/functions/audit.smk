@@ -30,9 +30,15 @@ def target_of_user(wildcards):
 
 
 def models_of_target(wildcards):
-    """The target and its references."""
+    """The target and its references, but for a target that is trained here."""
     asked = target_of_user(wildcards)
-    return [asked.model, *asked.references.values()]
+    return [*([] if asked.runs else [asked.model]), *asked.references.values()]
+
+
+def trained_target(wildcards):
+    """The folder of a target that is trained here; [] for any others."""
+    asked = target_of_user(wildcards)
+    return asked.model if asked.runs else []
 
 
 def made_files_of_target(wildcards):

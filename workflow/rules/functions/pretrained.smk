@@ -2,7 +2,7 @@
 import re
 from pathlib import Path
 
-from palimpsest.models.folders import is_folder, is_of_a_run
+from palimpsest.models.folders import is_folder
 from palimpsest.pretrained.catalogue import CATALOGUE
 from palimpsest.pretrained.embedders import EMBEDDERS, FILES_OF_EMBEDDER
 from palimpsest.pretrained.embedders import MANIFEST as MANIFEST_OF_EMBEDDER
@@ -44,13 +44,9 @@ def made_files_of(models):
 
 
 def local_files_of(models):
-    """The files of those models that are in folders: the user's own, or that runs make."""
+    """The files of those models that are in folders of the user's own."""
     folders = [model for model in models if is_folder(model) and not made_in(model)]
-    return [
-        file
-        for folder in folders
-        for file in ([folder.rstrip("/")] if is_of_a_run(folder) else files_in(folder))
-    ]
+    return [file for folder in folders for file in files_in(folder)]
 
 
 def checkpoint_threads(wildcards):

@@ -1,7 +1,6 @@
 """The part of the report on the audit."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pandas as pd
 
@@ -32,8 +31,8 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
         "attacks": shown(html.attacks, attack_rows, roc),
         "references": shown(html.references, reference_rows, explained),
     }
-    part = with_words(html, {}, after=after)
-    return replace(part, headline=shown(html.headline, answers, explained))
+    before = {"references": shown(html.answers, answers, explained)}
+    return with_words(html, {}, before, after)
 
 
 def attack_rows(roc: pd.DataFrame) -> list[dict]:

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 
 from palimpsest.audit import kinds
 from palimpsest.audit.attacks import ATTACKS
-from palimpsest.configuration.checks import is_missing
+from palimpsest.configuration.checks import is_missing, unknown_models
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
 from palimpsest.models.table import NAME, NAMES_ARE
-from palimpsest.section import Section, nothing
+from palimpsest.paths import MODEL_FOLDER
+from palimpsest.requests import TRACE, WEIGHTS, Runs
+from palimpsest.section import Section
 from palimpsest.tables.kinds import Kind
 
 ALL = "all"
@@ -27,24 +29,44 @@ TARGET = "target"  # the role of a target in tables, which no reference may have
 class Target:
     """A model that is audited on the records of a corpus, and its references by name.
 
-    Models are folders, or names on the Hugging Face hub.
+    Models are folders, or names on the Hugging Face hub. The folder of a target that `runs` train
+    is made from their weights.
     """
 
     corpus: str
     model: str
+    runs: Runs | None = None
     references: Mapping[str, str] = field(default_factory=dict)
 
 
 def targets(settings: Settings) -> dict[str, Target]:
     """The targets of the block, by name. A name of the table of models stands for its id."""
     return {
-        name: Target(
-            one["corpus"],
-            id_of(settings, one["model"]),
-            {role: id_of(settings, model) for role, model in one.get("references", {}).items()},
-        )
-        for name, one in settings.block("audit")["targets"].items()
+        name: _target(settings, one) for name, one in settings.block("audit")["targets"].items()
     }
+
+
+def _target(settings: Settings, one: Mapping) -> Target:
+    references = one.get("references", {})
+    references = {role: id_of(settings, model) for role, model in references.items()}
+    if "model" in one:
+        return Target(one["corpus"], id_of(settings, one["model"]), None, references)
+    runs = Runs(
+        one["train"],
+        one["corpus"],
+        int(settings.corpus(one["corpus"]).most_draws()),
+        seeds=settings.seeds[:1],
+        recipe=settings.block("audit")["recipe"],
+        keeps=frozenset({TRACE, WEIGHTS}),
+    )
+    (folder,) = runs.paths(MODEL_FOLDER)
+    return Target(one["corpus"], folder, runs, references)
+
+
+def requests(settings: Settings) -> Iterator[Runs]:
+    """The trainings of targets whose training records are known, because they are trained here."""
+    found = (target.runs for target in targets(settings).values())
+    yield from (runs for runs in found if runs is not None)
 
 
 def id_of(settings: Settings, model: str) -> str:
@@ -71,7 +93,7 @@ def of_references(target: Target) -> tuple[Kind, ...]:
 def mistakes(settings: Settings) -> Iterator[Mistake]:
     block = settings.block("audit")
     for name, one in block["targets"].items():
-        yield from _target(settings, f"audit/targets/{name}", name, one)
+        yield from _mistakes_of(settings, f"audit/targets/{name}", name, one)
     if block["attacks"] != ALL:
         for place, attack in enumerate(block["attacks"]):
             if attack not in ATTACKS:
@@ -79,7 +101,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
                 yield Mistake(f"audit/attacks[{place}]", f"unknown attack {attack!r}; {known}")
 
 
-def _target(settings: Settings, key: str, name: str, one: Mapping) -> Iterator[Mistake]:
+def _mistakes_of(settings: Settings, key: str, name: str, one: Mapping) -> Iterator[Mistake]:
     known = settings.records
     if not NAME.fullmatch(name):
         yield Mistake(key, f"is not a name; allowed are {NAMES_ARE}")
@@ -91,8 +113,11 @@ def _target(settings: Settings, key: str, name: str, one: Mapping) -> Iterator[M
             f"{nearest(one['corpus'], known)}; add it there with the file of the records",
             because="corpora",
         )
+    if "train" in one:
+        yield from unknown_models(settings, f"{key}/train", [one["train"]])
     references = one.get("references", {})
-    for role, model in {"model": one["model"], **references}.items():
+    target = {"model": one["model"]} if "model" in one else {}
+    for role, model in {**target, **references}.items():
         at = f"{key}/model" if role == "model" else f"{key}/references/{role}"
         found = id_of(settings, model)
         if is_missing(found):
@@ -103,14 +128,14 @@ def _target(settings: Settings, key: str, name: str, one: Mapping) -> Iterator[M
             )
         if role != "model" and (role == TARGET or not NAME.fullmatch(role)):
             yield Mistake(at, f"{role!r} cannot be its name; allowed are {NAMES_ARE}, but target")
-        if role != "model" and found == id_of(settings, one["model"]):
+        if role != "model" and target and found == id_of(settings, one["model"]):
             yield Mistake(at, "is the target itself; name another model")
 
 
 SECTION = Section(
     name="audit",
     title="Was it in the training data?",
-    requests=nothing,
+    requests=requests,
     outputs=outputs,
     mistakes=mistakes,
     reported=(kinds.ROC, kinds.EXPLAINED),

@@ -23,7 +23,7 @@ from palimpsest.errors import UserError, nearest
 from palimpsest.interventions import BASE
 from palimpsest.models import Model, resolve
 from palimpsest.models.adapters import MATRICES, unknown_target
-from palimpsest.models.folders import check_folder, is_folder, is_of_a_run
+from palimpsest.models.folders import check_folder, is_folder
 from palimpsest.models.limits import check_positions, known_positions
 from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.models.tokens import check_local
@@ -423,6 +423,5 @@ def _leaves(tree, path: tuple = ()) -> Iterator[tuple[str, object]]:
 
 
 def is_missing(model: str) -> bool:
-    """Whether a model is to be in a folder that is not there, and that no rule makes."""
-    is_made = made_in(model) or is_of_a_run(model)
-    return is_folder(model) and not is_made and not Path(model).is_dir()
+    """Whether a model is to be in a folder that is not there, and that is made from no package."""
+    return is_folder(model) and not made_in(model) and not Path(model).is_dir()

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-from palimpsest import paths
 from palimpsest.errors import UserError
 from palimpsest.models.table import Model
 
@@ -17,11 +16,6 @@ def is_folder(id: str) -> bool:
     """Whether an `id` names a local folder, existing or not; an id of the hub is `owner/name`."""
     is_path = id.startswith((".", "/", "~")) or id.endswith("/") or id.count("/") > 1
     return Path(id).is_dir() or is_path
-
-
-def is_of_a_run(id: str) -> bool:
-    """Whether an `id` names the folder that a run with `save_weights: huggingface` makes."""
-    return paths.values_in(paths.MODEL_FOLDER, id.rstrip("/")) is not None
 
 
 def read_json(path: str | Path) -> dict:
