@@ -77,6 +77,6 @@ def test_no_two_parts_of_sections_share_a_name():
 def test_the_kinds_judged_are_those_that_claims_read(section):
     """Memorisation also names the table of every study, of which some have no claim."""
     read = {name for claim in section.load("claims") for name in claim.statistic.reads.split()}
-    without_claim = {"bits", "bits_by_rule", "exact", "extraction", "fields"}
+    without_claim = {"bits", "bits_by_rule", "exact", "extraction", "fields", "exposure"}
     expected = read | (without_claim if section.name == "memorisation" else set())
     assert {kind.name for kind in section.judged} == expected

@@ -352,6 +352,36 @@ def fields(models, seeds, ever):
     )
 
 
+def exposure(models, seeds, ever):
+    """A field that is memorised if any is, one that is inferred, and one that is easy to guess."""
+    kinds = [("PHONE", False, 16.0), ("EMAIL", True, 0.0), ("SIDE", False, 0.7)]
+    chance = np.random.default_rng(0)
+    strings = [f"s{number}" for number in range(20)]
+    frame = rows(models, seeds, string_id=strings, group=["train", "unseen"], of=kinds)
+    frame = frame[frame["epoch"] == EPOCHS[-1]].reset_index(drop=True)
+    frame[["field", "determined", "optimal"]] = pd.DataFrame(
+        frame.pop("of").tolist(), index=frame.index
+    )
+    held = (frame["group"] == "train") & ever
+    is_phone, is_easy = frame["field"] == "PHONE", frame["field"] == "SIDE"
+    verdicts = [frame["determined"], is_easy, is_phone & held]
+    names = ["inferred", "cannot tell", "memorised"]
+    bits = np.where(held, 6.0, -np.log2(1 - chance.random(len(frame))).clip(0, 7))
+    bits = np.where(is_phone, bits, np.nan)
+    return frame.assign(
+        count=(frame["group"] == "train").astype(int),
+        begin=3,
+        value="v",
+        loss=np.where(held, 0.1, frame["optimal"]),
+        p_value=np.where(held & is_phone, 0.001, 1.0),
+        verdict=np.select(verdicts, names, "neither").astype(object),
+        n_values=np.where(is_phone, 1000.0, np.nan),
+        bits=bits,
+        bits_lower=bits,
+        bits_upper=bits,
+    )
+
+
 TABLES = {
     "language_sample": language_sample,
     "derivation": derivation,
@@ -368,6 +398,7 @@ TABLES = {
     "bits": bits,
     "bits_by_rule": bits_by_rule,
     "fields": fields,
+    "exposure": exposure,
     "record_shares": record_shares,
 }
 
@@ -757,6 +788,29 @@ def test_a_field_has_a_panel_with_a_curve_for_each_group():
     assert ends["EMAIL, determined"] == pytest.approx([0, 0.1, 0, 0.1])
     assert figure.axes[0].get_ylim()[1] < 40
     assert all(axes.get_ylim()[0] < 0 for axes in figure.axes)
+
+
+def test_verdicts_on_fields_are_bars_that_fill_the_panel():
+    figure = draw("exposure", table("exposure", "one model, three seeds"))
+    bars, phone = figure.axes
+    names = [label.get_text() for label in bars.get_yticklabels()]
+    assert names[:2] == ["PHONE, open: trained on", "PHONE, open: unseen"]
+    ends = {}
+    for bar in bars.patches:
+        place = round(bar.get_y() + bar.get_height() / 2, 3)
+        ends[place] = max(ends.get(place, 0), bar.get_x() + bar.get_width())
+    assert list(ends.values()) == pytest.approx([1] * 6)
+    assert bars.patches[0].get_width() == 1, "all telephone numbers of training strings"
+    assert bars.patches[1].get_width() == 0
+    assert phone.get_title(loc="left") == "PHONE"
+    chance, trained, _ = phone.get_lines()
+    assert chance.get_ydata()[0] == 1
+    assert set(trained.get_xdata()) == {0, 6}
+
+
+def test_values_that_were_not_ranked_have_no_panel():
+    frame = table("exposure", "one model, one seed").assign(bits=np.nan)
+    assert len(draw("exposure", frame).axes) == 1
 
 
 def test_an_approximation_may_be_missing():

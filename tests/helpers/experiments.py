@@ -66,4 +66,5 @@ def message(work: Callable) -> str:
 OF_FULL_MODELS = {
     *("adapters", "layers", "epochs", "information_epochs", "unlearning_transfer"),
     "fields",
+    "exposure",
 }

@@ -469,7 +469,15 @@ def test_a_figure_without_one_in_the_paper_names_none(text):
     """Such a figure is Palimpsest's own, or of a paper that is not of its section."""
     own = [name for name, kind in FIGURES.items() if not kind.numbers]
     of_unlearning = ("gaps", "memorisation", "curves", "relearning")
-    of_memorisation = ["exact", "adapters", "extraction", "bits", "bits_by_rule", "fields"]
+    of_memorisation = [
+        "exact",
+        "adapters",
+        "extraction",
+        "bits",
+        "bits_by_rule",
+        "fields",
+        "exposure",
+    ]
     unlearned = [f"unlearning_{name}" for name in of_unlearning]
     of_profiles = ["profile_truth", "profile_notions", "profile_dilution"]
     of_density = ["density_regressions", "density_truth", "density_memorised"]

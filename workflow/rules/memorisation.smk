@@ -89,6 +89,35 @@ rule measure_leave_one_out:
         "../scripts/make.py"
 
 
+if exposure_block:
+
+    rule rank_values_of_fields:
+        input:
+            corpus=corpus,
+            pretrained=ancient(pretrained_files),
+            dataset=with_seeds(paths.DATASET),
+            weights=with_seeds(paths.WEIGHTS),
+        output:
+            field_values=with_seeds(memorised.FIELD_VALUES.path),
+            manifest=with_seeds(exposure_study.MANIFEST),
+        log:
+            "logs/rank_values_of_fields/{recipe}/{model}/{language}/n{size}/{variant}.log",
+        benchmark:
+            "benchmarks/rank_values_of_fields/{recipe}/{model}/{language}/n{size}/{variant}.tsv"
+        conda:
+            "../../envs/training.yaml"
+        threads: training_threads
+        resources:
+            mem_mb=training_memory,
+            runtime=training_minutes,
+            gpu=training_gpus,
+            checkpoint_every=checkpoint_every,
+        params:
+            **asking(exposure_study.QUERY, exposure_study.STUDY.values(settings)),
+        shell:
+            RANK_VALUES
+
+
 rule study:
     input:
         unpack(study_inputs),

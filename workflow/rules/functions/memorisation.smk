@@ -2,6 +2,7 @@
 from palimpsest.memorisation import kinds as memorised
 from palimpsest.memorisation.section import DEFAULTS, MEASURED
 from palimpsest.memorisation.studies import STUDIES
+from palimpsest.memorisation.studies import exposure as exposure_study
 from palimpsest.memorisation.interventions import with_target, without_target
 from palimpsest.regimes import LEAVE_ONE_OUT, LEAVE_ONE_OUT_AGAIN
 
@@ -55,3 +56,8 @@ def study_table(wildcards):
 def study_code(wildcards):
     """A hash of the code that makes a study's table."""
     return of_code("make.py", study_table(wildcards))
+
+
+exposure_block = exposure_study.STUDY.block(settings)
+# The command that ranks the values of fields under trained models
+RANK_VALUES = query_command("field_values")

@@ -16,7 +16,7 @@ from palimpsest.models.trained import Holder, Models
 from palimpsest.paths import CHECKPOINTS
 from palimpsest.regimes import of_replicate
 from palimpsest.training.attempts import Passes
-from palimpsest.training.batches import by_length
+from palimpsest.training.batches import TokenisedStrings, by_length
 from palimpsest.training.evaluation import measure, strings_at_once
 from palimpsest.training.runs import Material, Run
 
@@ -52,7 +52,16 @@ class Bench:
         `which` holds the places of the strings to measure. `also` is called with the logits of
         every forward pass.
         """
-        encoded = self.material.encoded
+        return self.measure_strings(models, self.material.encoded, which, also)
+
+    def measure_strings(
+        self,
+        models: Models,
+        encoded: TokenisedStrings,
+        which: np.ndarray | None = None,
+        also: Also | None = None,
+    ) -> np.ndarray:
+        """As `measure`, of strings that need not be in the dataset."""
         rows = np.arange(len(encoded.lengths)) if which is None else np.unique(which)
         together = strings_at_once(self.passes.evaluation_batch_size, models.device, models.count)
 

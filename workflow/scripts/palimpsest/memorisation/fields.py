@@ -68,12 +68,8 @@ def _rows(
 ) -> pd.DataFrame:
     """The table `fields` of one group of strings in one run, without the name of the group."""
     texts = strings["text"].tolist()
-    cut = np.split(losses.ends_of(strings["string_id"]), np.cumsum(strings["n_tokens"])[:-1])
-    optimal = optimal_losses(characters, texts, cut, predict_end)
-    check_optimal_losses(losses, strings, optimal)
-    spans = field_losses(grammar, texts)
-    spans["determined"] = spans["optimal_nll"] < ROUNDING
-    parts, part = _parts(spans, tokens_of_fields(spans, texts, cut))
+    spans, span, optimal = fields_of(losses, strings, grammar, characters, predict_end)
+    parts, part = _parts(spans, span)
     string = np.repeat(np.arange(len(texts)), strings["n_tokens"])
     n_epochs, shape = len(losses.epochs), (len(texts), len(parts))
 
@@ -104,6 +100,32 @@ def _rows(
             )
         )
     return pd.concat(tables, ignore_index=True)
+
+
+def fields_of(
+    losses: TokenLosses,
+    strings: pd.DataFrame,
+    grammar: Grammar,
+    characters: Grammar,
+    predict_end: bool,
+) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """The fields of some strings of a run, and the field and the optimal loss of every token.
+
+    Returns
+    -------
+    spans : as `field_losses`, and `determined`: whether the text before leaves one value
+    span : int[tokens], the row in `spans` that the token belongs to, or `REST`
+    optimal : float[tokens], Bayes-optimal loss of the token's letters, nats
+
+    Raises `UserError` if the dataset was made from another grammar.
+    """
+    texts = strings["text"].tolist()
+    cut = np.split(losses.ends_of(strings["string_id"]), np.cumsum(strings["n_tokens"])[:-1])
+    optimal = optimal_losses(characters, texts, cut, predict_end)
+    check_optimal_losses(losses, strings, optimal)
+    spans = field_losses(grammar, texts)
+    spans["determined"] = spans["optimal_nll"] < ROUNDING
+    return spans, tokens_of_fields(spans, texts, cut), optimal
 
 
 def _parts(spans: pd.DataFrame, span: np.ndarray) -> tuple[list[tuple], np.ndarray]:

@@ -5,6 +5,7 @@ from palimpsest.tables.kinds import Kind, kinds_in
 
 FOLDER = "results/memorisation/{recipe}/{model}/{language}/n{size}"
 OF_VARIANT = FOLDER + "/{variant}"
+OF_RUN = FOLDER + "-seed{seed}/{variant}"
 columns = SHARED.extended("""
 start float?: epoch at which memorisation starts; NaN if it never starts, or if the string has no
     stand-ins
@@ -247,6 +248,25 @@ APPROXIMATION = Kind(
         upper
         """,
         evidence=CHEAP_EVIDENCE,
+    ),
+)
+# Columns that name a field of a string
+OF_FIELD = {
+    "field": "str: name of the field in the grammar",
+    "begin": "int: first letter of the field in the text; 0 is the text's first",
+}
+FIELD_VALUES = Kind(
+    "field_values",
+    "Losses of the values that open fields of some strings can have, under the model of a run. One "
+    "row per string and field.",
+    f"{OF_RUN}/field_values.parquet",
+    columns(
+        "model language size seed variant string_id field begin n_values nll losses",
+        **OF_FIELD,
+        n_values="int: number of values that the field can have",
+        nll="float: the model's loss of the text up to the end of the field, nats",
+        losses="vector: the losses of these texts with another value in the field's place, nats; "
+        "all other values, or a sample of them",
     ),
 )
 KINDS = kinds_in(globals())

@@ -6,15 +6,21 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from palimpsest.estimates import with_interval
+from palimpsest.estimates import clipped, with_interval
 from palimpsest.memorisation import kinds
 from palimpsest.memorisation.all_measures import ALL_DESCRIPTIONS
 from palimpsest.memorisation.claims import QUESTIONS
 from palimpsest.memorisation.studies import STUDIES
 from palimpsest.number_format import in_words, number
 from palimpsest.report.part import NOTHING, Chapter, Part, with_words
-from palimpsest.report.templates import given, groups, rows_of, shown, template
-from palimpsest.statistics import NO_INTERVAL, Interval
+from palimpsest.report.templates import (
+    given,
+    groups,
+    rows_of,
+    shown,
+    template,
+)
+from palimpsest.statistics import NO_INTERVAL, Interval, student
 
 AGREEMENT = ("threshold_error", "start_error", "score_error", "same_verdict")
 GROUPS = ("all", "repeated", "single")
@@ -31,19 +37,29 @@ in_two_lines = partial(with_interval, separator="\n")
 def part(tables: Mapping[str, pd.DataFrame], start_rule: str = "after_last_miss") -> Part:
     """The section's part of the report, which says by which rule memorisation starts.
 
-    `tables` maps the kinds `tradeoff`, `agreement`, `approximation` and `learning` to stacked
-    tables. If one is empty or absent, the text about it is left out.
+    `tables` maps the kinds `tradeoff`, `agreement`, `approximation`, `learning` and `exposure` to
+    stacked tables. If one is empty or absent, the text about it is left out.
     """
     html = template(__file__, "report.html.j2").make_module({"start_rule": start_rule})
-    tradeoff, agreement, approximation, learning = given(
-        tables, STUDIES["tradeoff"].kind, kinds.AGREEMENT, kinds.APPROXIMATION, kinds.LEARNING
+    tradeoff, agreement, approximation, learning, exposure = given(
+        tables,
+        STUDIES["tradeoff"].kind,
+        kinds.AGREEMENT,
+        kinds.APPROXIMATION,
+        kinds.LEARNING,
+        STUDIES["exposure"].kind,
     )
     thresholds = (
         rows_of(agreement_rows, agreement),
         rows_of(false_alarm_rows, tradeoff),
         rows_of(still_learning_rows, learning),
     )
-    after = {"exact": shown(html.approximation, approximation_rows, approximation)}
+    after = {
+        "exact": shown(html.approximation, approximation_rows, approximation),
+        "exposure": NOTHING
+        if exposure.empty
+        else html.exposure(exposure_rows(exposure), example_of_fields(exposure)),
+    }
     chapters = (
         Chapter(
             "measures",
@@ -140,6 +156,45 @@ def approximation_rows(approximation: pd.DataFrame) -> list[dict]:
             }
         )
     return rows
+
+
+def exposure_rows(exposure: pd.DataFrame) -> list[dict]:
+    """Per language, model, size, and field that is open or determined: verdicts and exposures.
+
+    The verdict is memorised for open fields, and inferred for determined ones; an open field about
+    none of whose values a loss can tell has no shares. Shares are means over the seeds; their
+    difference has Student's interval over the seeds.
+    """
+    rows = []
+    for row, found in groups(exposure, ["language", "model", "size", "field", "determined"]):
+        verdict = "inferred" if row["determined"] else "memorised"
+        has_verdict = (found["verdict"] == verdict).where(found["verdict"] != "cannot tell")
+        shares = has_verdict.astype(float).groupby([found["seed"], found["group"]]).mean()
+        shares = shares.unstack().reindex(columns=["train", "unseen"])
+        apart = shares["train"] - shares["unseen"]
+        bits = found.groupby("group")["bits"].median()
+        rows.append(
+            {
+                **row,
+                "verdict": verdict,
+                "n": {group: len(of_group) for group, of_group in found.groupby("group")},
+                "trained": number(shares["train"].mean()),
+                "unseen": number(shares["unseen"].mean()),
+                "difference": with_interval(clipped(student(apart), (-1, 1))),
+                "bits_trained": number(bits.get("train")),
+                "bits_unseen": number(bits.get("unseen")),
+            }
+        )
+    return rows
+
+
+def example_of_fields(exposure: pd.DataFrame) -> dict:
+    """The first training string of the first model, with the verdicts on its fields."""
+    trained = exposure[exposure["group"] == "train"].sort_values(["string_id", "begin"])
+    first = trained.iloc[0]
+    keys = ["language", "model", "size", "seed", "string_id"]
+    fields = trained[(trained[keys] == first[keys]).all(axis=1)]
+    return {"model": first["model"], "seed": first["seed"], "fields": fields.to_dict("records")}
 
 
 def mean_and_reach(values: pd.Series) -> str:

@@ -23,7 +23,7 @@ from palimpsest.memorisation.interventions import INTERVENTIONS
 from palimpsest.memorisation.studies import STUDIES, requested
 from palimpsest.memorisation.study import NEEDS, Study
 from palimpsest.models.table import TWIN
-from palimpsest.requests import Runs, merged, paths_of
+from palimpsest.requests import Runs, Unfinished, merged, paths_of
 from palimpsest.section import Part, Section
 
 # The rules of the measures where the section's block is null; other sections use them, too
@@ -56,6 +56,11 @@ def requests(settings: Settings) -> Iterator[Runs]:
     yield from measured(settings)
     for study in requested(settings):
         yield from study.retrained(settings)
+
+
+def unfinished(settings: Settings) -> Iterator[Unfinished]:
+    for study in requested(settings):
+        yield from study.queries(settings)
 
 
 def n_targets(settings: Settings) -> int:
@@ -138,6 +143,7 @@ SECTION = Section(
     n_targets=n_targets,
     requests=requests,
     outputs=outputs,
+    unfinished=unfinished,
     mistakes=mistakes,
     schema=with_studies,
     parts=tuple(
@@ -167,5 +173,11 @@ SECTION = Section(
         kinds.LEAVE_ONE_OUT,
         kinds.APPROXIMATION,
     ),
-    reported=(STUDIES["tradeoff"].kind, kinds.AGREEMENT, kinds.APPROXIMATION, kinds.LEARNING),
+    reported=(
+        STUDIES["tradeoff"].kind,
+        STUDIES["exposure"].kind,
+        kinds.AGREEMENT,
+        kinds.APPROXIMATION,
+        kinds.LEARNING,
+    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ from palimpsest.configuration.settings import GRID, Settings
 from palimpsest.lazy_import import lazy_import, named
 from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.paths import TOKENS as TOKENS_PATH
-from palimpsest.requests import TOKENS, Runs, paths_of
+from palimpsest.requests import TOKENS, Runs, Unfinished, paths_of
 from palimpsest.tables.kinds import Column, Kind
 
 pd = lazy_import("pandas")
@@ -134,6 +134,10 @@ class Study:
         asked = self.sizes(settings), self.languages(settings)
         yield from too_many_strings(settings, f"{key}/{size_key}", *asked)
 
+    def queries(self, settings: Settings) -> Iterable[Unfinished]:
+        """The jobs that ask trained models something for the study, and keep state."""
+        return ()
+
     def requests(self, settings: Settings) -> Iterable[Runs]:
         return [*self.measured(settings), *self.retrained(settings)]
 
@@ -168,3 +172,24 @@ class StudyOfTokens(Study):
 
     def parameters(self, settings: Settings, language: str) -> dict:
         return {"predict_end": settings.config["datasets"]["predict_end"]}
+
+
+class StudyOfFields(StudyOfTokens):
+    """A study of the fields that the grammar of a language of text names."""
+
+    def mistakes(self, settings: Settings) -> Iterator[Mistake]:
+        yield from super().mistakes(settings)
+        for place, language in enumerate(self.languages(settings)):
+            if why := _without_fields(settings, language):
+                key = f"memorisation/studies/{self.name}/languages[{place}]"
+                yield Mistake(key, f"{language!r} {why}; name a language of text with fields")
+
+
+def _without_fields(settings: Settings, language: str) -> str:
+    """Why a language has no fields; empty if it has some."""
+    corpus = settings.corpus(language)
+    if not corpus.has_probabilities:
+        return ""  # a mistake already
+    if not corpus.is_text:
+        return "is a language of symbols, and only texts have fields (%text)"
+    return "" if corpus.grammar.fields else "has no fields; write a line %field into its grammar"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar
 
-from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.corpora.files import read_grammar
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.kinds import LEARNING, columns
-from palimpsest.memorisation.study import SIZE_KEY, StudyOfTokens, kind_of_study
+from palimpsest.memorisation.study import SIZE_KEY, StudyOfFields, kind_of_study
 
 pd = lazy_import("pandas")
 fields = lazy_import("palimpsest.memorisation.fields")
@@ -67,7 +65,7 @@ def table(
     return fields.fields_table(tokens, strings, learning, read_grammar(path), predict_end, margin)
 
 
-class Fields(StudyOfTokens):
+class Fields(StudyOfFields):
     name = "fields"
     order = 97
     title = "Which fields are memorised, and which inferred"
@@ -94,25 +92,8 @@ class Fields(StudyOfTokens):
         },
     }
 
-    def mistakes(self, settings: Settings) -> Iterator[Mistake]:
-        yield from super().mistakes(settings)
-        for place, language in enumerate(self.languages(settings)):
-            if why := _without_fields(settings, language):
-                key = f"memorisation/studies/{self.name}/languages[{place}]"
-                yield Mistake(key, f"{language!r} {why}; name a language of text with fields")
-
     def parameters(self, settings: Settings, language: str) -> dict:
         return {**super().parameters(settings, language), "margin": self.block(settings)["margin"]}
-
-
-def _without_fields(settings: Settings, language: str) -> str:
-    """Why a language has no fields; empty if it has some."""
-    corpus = settings.corpus(language)
-    if not corpus.has_probabilities:
-        return ""  # a mistake already
-    if not corpus.is_text:
-        return "is a language of symbols, and only texts have fields (%text)"
-    return "" if corpus.grammar.fields else "has no fields; write a line %field into its grammar"
 
 
 STUDY = Fields()
