@@ -89,7 +89,7 @@ def bare_loop(given: records.Records, tokenizer, model) -> np.ndarray:
 def rows(tiny: bool, given_model: str | None = None) -> Iterator[Row]:
     """Records per second, the share of padding, and verdicts from a file."""
     # On a GPU, loading would take most of the time of few records.
-    n = 8 if tiny else 4000 if ON_GPU else 1000 if given_model else 200
+    n = 8 if tiny else 4000 if ON_GPU else 300 if given_model else 200
     sizes = {**SIZES, **({"num_hidden_layers": 1, "hidden_size": 48} if tiny else {})}
     with tempfile.TemporaryDirectory() as folder:
         model = given_model or write(Path(folder) / "model", **sizes)
