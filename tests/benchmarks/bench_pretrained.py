@@ -13,7 +13,6 @@ import os
 import statistics
 import sys
 import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +24,7 @@ sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests")]
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from rows import Row, at_least, main  # noqa: E402
+from rows import Row, at_least, in_turns, main  # noqa: E402
 
 from helpers.checkpoints import write_checkpoint  # noqa: E402
 from palimpsest import tables  # noqa: E402
@@ -99,18 +98,6 @@ class BareLoop:
         with torch.no_grad():
             for weight, master in zip(self.weights, self.masters, strict=True):
                 weight.copy_(master)
-
-
-def in_turns(ours, theirs, rounds: int) -> np.ndarray:
-    """Seconds [rounds, 2] of two functions that take turns; the first round is left out."""
-    seconds = np.zeros((rounds + 1, 2))
-    for n in range(rounds + 1):
-        turns = [(0, ours), (1, theirs)]
-        for place, work in turns if n % 2 else turns[::-1]:
-            begin = time.perf_counter()
-            work(n)
-            seconds[n, place] = time.perf_counter() - begin
-    return seconds[1:]
 
 
 def rows(tiny: bool) -> list[Row]:

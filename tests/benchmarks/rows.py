@@ -1,8 +1,11 @@
 """One line of a benchmark's table: our value, a peer's, and whether the target was reached."""
 
 import argparse
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 MISSED = 3  # exit status of a benchmark that missed a target; Python's own for an error is 1
 HEADER = f"{'work':58} {'ours':>11} {'peer':>11} {'unit':10} {'ratio':>9}  target"
@@ -59,15 +62,33 @@ def false_positives(name, found, n, peer, level) -> Row:
     return Row(what, ours, peer, "%", peer / max(ours, 0.5), f"<= {level:g} % (low)", low <= level)
 
 
-def main(rows: Callable[[bool], Iterable[Row]]) -> int:
-    """The command line of a benchmark, which makes its `rows` at their real or tiny size."""
+def in_turns(ours: Callable, theirs: Callable, rounds: int) -> np.ndarray:
+    """Seconds [rounds, 2] of two functions that take turns; the first round is left out."""
+    seconds = np.zeros((rounds + 1, 2))
+    for n in range(rounds + 1):
+        turns = [(0, ours), (1, theirs)]
+        for place, work in turns if n % 2 else turns[::-1]:
+            begin = time.perf_counter()
+            work(n)
+            seconds[n, place] = time.perf_counter() - begin
+    return seconds[1:]
+
+
+def main(rows: Callable[..., Iterable[Row]], flag: str | None = None, about: str = "") -> int:
+    """The command line of a benchmark, which makes its `rows` at their real or tiny size.
+
+    A benchmark may have one `flag` of its own, whose value is the second argument of `rows`.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("--tiny", action="store_true", help="only see that the benchmark runs")
     parser.add_argument("--no-header", action="store_true", help="print the rows alone")
+    if flag:
+        parser.add_argument(flag, dest="own", help=about)
     arguments = parser.parse_args()
+    own = [arguments.own] if flag else []
     if not arguments.no_header:
         print(HEADER)
-    return report(rows(arguments.tiny), judged=not arguments.tiny)
+    return report(rows(arguments.tiny, *own), judged=not arguments.tiny)
 
 
 def report(rows: Iterable[Row], judged: bool = True) -> int:

@@ -2,8 +2,12 @@
 
 import contextlib
 import io
+import json
 import re
 
+import yaml
+
+from helpers.experiments import DEFAULT, experiment
 from helpers.projects import ROOT
 from helpers.tiny_language_models import write
 
@@ -38,6 +42,23 @@ def test_the_example_with_a_checkpoint_runs(tmp_path, monkeypatch):
     table = names["found"].table
     assert table["measure"].unique().tolist() == ["reference", "loss attack"]
     assert set(table["id"]) == {"ann-1", "eve-1"}
+
+
+def test_the_question_of_the_readme_needs_nothing_else(tmp_path, monkeypatch):
+    """Its lines of configuration ask two models about records, and train nothing on them."""
+    part = (ROOT / "README.md").read_text().partition("## Which of your records")[2]
+    (text,) = re.findall(r"```yaml\n(.*?)```", part.partition("\n## ")[0], re.DOTALL)
+    for name in ("my-model", "its-base-model"):
+        (tmp_path / name).mkdir()
+        text = text.replace(f"{name}/", f"{tmp_path}/{name}/")
+    row = {"text": "a note", "id": "a", "group": "g", "in_training": True}
+    notes = [row, {**row, "text": "another", "id": "b", "group": "h", "in_training": False}]
+    (tmp_path / "notes.jsonl").write_text("\n".join(map(json.dumps, notes)))
+    text = text.replace("notes.jsonl", f"{tmp_path}/notes.jsonl")
+    monkeypatch.chdir(ROOT)
+    asked = experiment(DEFAULT, command_line=yaml.safe_load(text), targets=["records"])
+    assert "results/records.csv" in asked.outputs["records"]
+    assert not [runs for runs in asked.requests if runs.names["language"] == "mine"]
 
 
 def test_every_measure_and_column_is_on_the_page():
