@@ -87,6 +87,7 @@ CONSTANT = "constant"  # a threshold that is the same for all strings
 RETRAINING = "retraining"  # models trained without the string
 STAND_INS = "same-frequency"  # strings never trained on that are equally frequent
 LANGUAGE = "language"  # the language's exact probabilities
+REFERENCE_MODEL = "reference model"  # a model that was trained on other data
 NO_THRESHOLD = "no threshold"  # nothing: the statistic is about losses or counts alone
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from palimpsest.audit import kinds
+from palimpsest.audit.claims import QUESTIONS
 from palimpsest.audit.roc_curves import AUC, TPR
 from palimpsest.estimates import with_interval
 from palimpsest.report.part import Part, chapters_of, with_words
@@ -32,7 +33,7 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
         "references": shown(html.references, reference_rows, explained),
     }
     before = {"references": shown(html.answers, answers, explained)}
-    return with_words(html, {}, before, after)
+    return with_words(html, QUESTIONS, before, after)
 
 
 def attack_rows(roc: pd.DataFrame) -> list[dict]:

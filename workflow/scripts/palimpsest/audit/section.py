@@ -138,5 +138,6 @@ SECTION = Section(
     requests=requests,
     outputs=outputs,
     mistakes=mistakes,
+    judged=(kinds.EXPLAINED,),
     reported=(kinds.ROC, kinds.EXPLAINED),
 )

@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from palimpsest.claims import CONSTANT, RETRAINING
+from palimpsest.claims import CONSTANT, REFERENCE_MODEL, RETRAINING
 from palimpsest.errors import Notice, UserError
 from palimpsest.memorisation.measures import Start, contextual, counterfactual, recollection
 from palimpsest.records.intervals import newcombe, share_below_quantile
 from palimpsest.records.losses import Losses
 from palimpsest.statistics import beyond_false_alarms, effective_groups
 
-REFERENCE, UNSEEN = "reference model", "unseen"  # evidence that no claim rests on
+UNSEEN = "unseen"  # evidence that no claim rests on
 FALSE_ALARMS = 0.05
 COLUMNS = ["id", "group", "measure", "evidence", "trained", "loss", "threshold", "score"]
 COLUMNS += ["memorised", "p_value"]
@@ -160,7 +160,7 @@ def _measures(
         for measure in (counterfactual, contextual):
             found.append((measure.__name__, RETRAINING, measure(loss, losses.without, start)))
     if losses.reference is not None:
-        found.append(("reference", REFERENCE, counterfactual(loss, losses.reference, start)))
+        found.append(("reference", REFERENCE_MODEL, counterfactual(loss, losses.reference, start)))
     for name, evidence, memorisation in found:
         threshold, score = memorisation.threshold[-1], memorisation.score[-1]
         distance = np.full(len(threshold), np.inf)

@@ -55,8 +55,9 @@ CLAIMS = Kind(
         verdict_models note seeds_needed power by_construction
         """,
         evidence="str: what decides that a string is memorised or forgotten: constant, retraining,"
-        " same-frequency (stand-ins), language (exact probabilities), or several of them; no "
-        "threshold if the statistic is about losses or counts alone",
+        " same-frequency (stand-ins), language (exact probabilities), reference model (trained on "
+        "other data), or several of them; no threshold if the statistic is about losses or counts "
+        "alone",
         language="str: language on which the claim was tested",
     ),
 )
