@@ -81,7 +81,8 @@ def attacks(settings: Settings) -> list[str]:
 
 def outputs(settings: Settings) -> Iterator[str]:
     for name, target in targets(settings).items():
-        for kind in (*kinds.OF_ASKING, kinds.SCORES, kinds.ROC, *of_references(target)):
+        of_attacks = (kinds.SCORES, kinds.ROC) if attacks(settings) else ()
+        for kind in (*kinds.OF_ASKING, *of_attacks, *of_references(target)):
             yield kind.path.format(language=target.corpus, model=name)
 
 
