@@ -3,7 +3,8 @@
 Run as a script, after `make pretrained`: `python tests/benchmarks/bench_reference_audit.py`. The
 texts are passages of what is installed here: licences of packages, modules of Python's standard
 library, and pages of Python's manual; and patterns, which anybody continues. The placebo is
-invented texts about people, which no model has seen. The peer is the paper: Pythia 1B against OLMo 1B.
+invented texts about people, which no model has seen. The peer is the paper: Pythia 1B against
+OLMo 1B.
 """
 
 import json
