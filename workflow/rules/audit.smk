@@ -24,7 +24,7 @@ rule audit_target:
         "benchmarks/audit_target/{language}/{model}.tsv"
     conda:
         "../../envs/training.yaml"
-    threads: checkpoint_threads
+    threads: asking_threads
     resources:
         mem_mb=16000,
         runtime=600,

@@ -98,11 +98,19 @@ def training_gpus(wildcards):
     return planner.gpus(wildcards.model, wildcards.recipe)
 
 
+def cores_without_gpus():
+    """The cores of a machine without GPUs; None if a GPU does the work, or another machine may."""
+    return workflow.cores if workflow.global_resources.get("gpu") == 0 else None
+
+
 def training_threads(wildcards):
     """CPU threads of a job that trains a model; without GPUs, a large model gets all cores."""
-    has_no_gpus = workflow.global_resources.get("gpu") == 0
-    cores = workflow.cores if has_no_gpus else None
-    return planner.threads(wildcards.model, wildcards.recipe, cores)
+    return planner.threads(wildcards.model, wildcards.recipe, cores_without_gpus())
+
+
+def asking_threads(wildcards):
+    """CPU threads of a job that asks a model; without GPUs, all cores."""
+    return cores_without_gpus() or 1
 
 
 def training_memory(wildcards, attempt):

@@ -58,7 +58,7 @@ rule measure_records:
         "benchmarks/measure_records/{language}/{model}.tsv"
     conda:
         "../../envs/training.yaml"
-    threads: checkpoint_threads
+    threads: asking_threads
     resources:
         mem_mb=16000,
         runtime=600,

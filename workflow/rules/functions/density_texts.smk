@@ -92,7 +92,7 @@ def text_threads(wildcards):
     """CPU threads of a job that embeds a text; counting n-grams needs one."""
     text = text_of_user(wildcards)
     counts_words = text.model is None and text.folder is None
-    return 1 if counts_words else max(1, workflow.cores or 1)
+    return 1 if counts_words else asking_threads(wildcards)
 
 
 def text_memory(wildcards, attempt):

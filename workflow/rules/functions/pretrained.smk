@@ -49,11 +49,6 @@ def local_files_of(models):
     return [file for folder in folders for file in files_in(folder)]
 
 
-def checkpoint_threads(wildcards):
-    """All cores: a checkpoint is asked alone."""
-    return max(1, workflow.cores or 1)
-
-
 def gpus_of_checkpoints(wildcards):
     """One GPU, if there are any: a machine without one counts none."""
     return 1
