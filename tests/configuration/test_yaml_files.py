@@ -161,14 +161,21 @@ def test_a_key_that_is_no_text_is_refused(tmp_path, key, kind, text, block):
     check_file(path)
 
 
-@pytest.mark.parametrize("text", ["a: &a {b: *a}", "a: &a [[1], [*a]]", "a: 1\nb: &b {c: [*b]}"])
-def test_a_value_that_is_a_part_of_itself_is_refused(tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("a: &a {b: *a}", "a/b"),
+        ("a: &a [[1], [*a]]", "a[1][0]"),
+        ("a: 1\nb: &b {c: [*b]}", "b/c[0]"),
+    ],
+)
+def test_a_value_that_is_a_part_of_itself_is_refused(tmp_path, text, key):
     path = tmp_path / "mine.yaml"
     path.write_text(text)
     line = text.count("\n") + 1
     said = message(lambda: check_file(path))
     assert said.endswith(
-        f"mine.yaml:{line}: a value is a part of itself; write it out, without an alias"
+        f"mine.yaml:{line}: {key}: a value is a part of itself; write it out, without an alias"
     )
     path.write_text("a: &a [1]\nb: [*a, *a]")
     check_file(path)

@@ -1,8 +1,8 @@
 """Reading and checking single configuration files."""
 
-import itertools
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,19 +79,34 @@ def check_values(text: str, where: str, lines: bool = False) -> None:
                 todo += [((*path, str(key.value)[:60]), value), (path, key)]
 
 
-def _check_loops(node: yaml.Node, where: str, lines: bool, above: set, done: set) -> None:
+def _check_loops(
+    node: yaml.Node, where: str, lines: bool, above: set, done: set, path: tuple = ()
+) -> None:
     """Refuse an alias of a node that it is a part of; `above` and `done` hold nodes by their id."""
     if isinstance(node, yaml.ScalarNode) or id(node) in done:
         return
     above.add(id(node))
-    of_mapping = isinstance(node, yaml.MappingNode)
-    for child in itertools.chain.from_iterable(node.value) if of_mapping else node.value:
+    for step, child in _children(node):
+        below = (*path, *step)
         if id(child) in above:
             place = f"{where}:{child.start_mark.line + 1}" if lines else where
-            raise UserError(f"{place}: a value is a part of itself; write it out, without an alias")
-        _check_loops(child, where, lines, above, done)
+            key = f"{joined(below)}: " if below else ""
+            raise UserError(
+                f"{place}: {key}a value is a part of itself; write it out, without an alias"
+            )
+        _check_loops(child, where, lines, above, done, below)
     above.remove(id(node))
     done.add(id(node))
+
+
+def _children(node: yaml.Node) -> Iterator[tuple[tuple, yaml.Node]]:
+    """The nodes right below a block or a list, each with the step of the path to it."""
+    if not isinstance(node, yaml.MappingNode):
+        yield from (((number,), item) for number, item in enumerate(node.value))
+        return
+    for key, value in node.value:
+        yield (), key
+        yield (str(key.value)[:60],), value
 
 
 def _composed(text: str) -> yaml.Node | None:
