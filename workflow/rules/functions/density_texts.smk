@@ -65,7 +65,6 @@ def local_text_models(wildcards):
     return found
 
 
-
 def how_to_embed(wildcards):
     """The embedding and the language model of a text, as flags."""
     text = text_of_user(wildcards)
