@@ -3,8 +3,8 @@
 Run as a script: `python tests/benchmarks/bench_membership_optimum.py`. Twins are trained on random
 halves of 240 records of `people`, of which a third each have one, two and eight copies: for each
 record, 64 models with it and 64 without. Each model is attacked in turn, and the others are what
-the attacker knows. The optimum is the likelihood ratio of the loss of a record under models with and
-without it, estimated from all of them.
+the attacker knows. The optimum is the likelihood ratio of the loss of a record under models with
+and without it, estimated from all of them.
 """
 
 import sys
@@ -110,7 +110,7 @@ def rows(tiny: bool = False) -> Iterator[Row]:
 def beside_the_optimum(
     found: Mapping[str, np.ndarray], what: str, by_chance: float
 ) -> Iterator[Row]:
-    """A row for each attack: its mean, and what it finds beyond chance over what the optimum does."""
+    """A row for each attack: its mean, and what it finds beyond chance, over the optimum's."""
     best = found["optimum"].mean()
     for name, values in found.items():
         text = f"{what}, {name}: {with_interval(student(values))}; peer: optimum"
