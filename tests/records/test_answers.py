@@ -104,14 +104,14 @@ def test_losses_alone_need_a_threshold():
     share=st.floats(0.01, 0.99),
 )
 def test_a_threshold_is_a_low_loss_of_other_unseen_records(loss, n_trained, share):
-    """By the definition: the losses of the others, sorted."""
+    """By the definition: the losses of the others, sorted, and one rank for both sides."""
     loss = np.array(loss)
     trained = np.arange(len(loss)) < min(n_trained, len(loss) - 1)
     found = _of_unseen(loss, trained, share)
     for place in range(len(loss)):
         others = np.sort([v for i, v in enumerate(loss) if not trained[i] and i != place])
-        rank = int(np.floor(share * (len(others) + 1)))
-        assert found[place] == (others[rank - 1] if rank else 0.0)
+        rank = int(np.floor(share * (np.count_nonzero(~trained) + 1)))
+        assert found[place] == (others[rank - 1] if 0 < rank <= len(others) else 0.0)
 
 
 @pytest.mark.parametrize("n", [10, 60, 200])
@@ -267,3 +267,19 @@ def test_the_interval_holds_the_share_below_the_quantile(values, others, share):
     found = share_below_quantile(np.array(values), np.array(others), rank, len(values), len(others))
     assert found.mean == np.mean([value < sorted(others)[rank - 1] for value in values])
     assert 0 <= found.lower <= found.mean <= found.upper <= 1
+
+
+def test_both_sides_of_the_loss_attack_have_one_level():
+    """Where all records are alike, the difference of the shares is 0 on average.
+
+    With 19 unseen records, a trained one is found with a probability of 1/20 and an unseen one with
+    1/19: the lowest of 19 losses is below that of all others.
+    """
+    chance, differences = np.random.default_rng(0), []
+    for _ in range(400):
+        trained = np.arange(119) < 100
+        threshold = _of_unseen(loss := chance.exponential(1, 119), trained, 0.05)
+        below = loss < threshold
+        assert below[~trained].mean() == 1 / 19
+        differences.append(below[trained].mean() - below[~trained].mean())
+    assert np.mean(differences) == pytest.approx(1 / 20 - 1 / 19, abs=0.01)

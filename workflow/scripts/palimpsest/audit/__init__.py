@@ -9,7 +9,7 @@ MODULES = {
     "cut": "continuations",
     "Given": "attacks",
     "Pass": "passes",
-    "passed": "passes",
+    "passed": "measuring",
     "roc": "roc_curves",
     "statistics": "roc_curves",
     "tpr_at": "roc_curves",

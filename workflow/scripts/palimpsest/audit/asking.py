@@ -14,7 +14,8 @@ from palimpsest.audit.attacks import ATTACKS
 from palimpsest.audit.attacks.attack import CHANGED
 from palimpsest.audit.continuations import Cut, continued, cut
 from palimpsest.audit.kinds import CONTINUATIONS, PASSES
-from palimpsest.audit.passes import Pass, passed
+from palimpsest.audit.measuring import passed
+from palimpsest.audit.passes import Pass
 from palimpsest.audit.versions import TEXT, Versions, versions
 from palimpsest.corpora import read_corpus
 from palimpsest.errors import UserError

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from palimpsest.audit.passes import AT_ONCE, NO_ENDS, TOO_LONG, passed
+from palimpsest.audit.measuring import AT_ONCE, NO_ENDS, TOO_LONG, passed
 from palimpsest.models.build import TextTokens
 from palimpsest.models.checkpoints import Checkpoint
 from palimpsest.training.batches import TokenisedStrings

@@ -1,24 +1,10 @@
-"""One forward pass of a model over some texts, with all that attacks read from it."""
+"""What one forward pass of a model over some texts says: all that attacks read from it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-import torch
-
-from palimpsest.errors import UserError
-from palimpsest.models.build import TextTokens
-from palimpsest.models.checkpoints import Checkpoint
-from palimpsest.models.folders import SAVE_AGAIN
-from palimpsest.training.batches import IGNORED, Batch, TokenisedStrings, by_length
-from palimpsest.training.evaluation import predict, tokens_at_once
-from palimpsest.training.texts import encode_texts
-
-AT_ONCE = 16  # texts per forward pass
-TOO_LONG = "cut the records into windows: the key window of the corpus, or records.in_windows"
-NO_ENDS = "so the parts of a text cannot be told apart; choose another model"
 
 
 @dataclass(frozen=True)
@@ -53,77 +39,3 @@ class Pass:
 
 
 OF_TOKENS = tuple(field.name for field in fields(Pass) if field.name != "n_tokens")
-
-
-def passed(
-    checkpoint: Checkpoint,
-    texts: Sequence[str],
-    prompts: Sequence[int] | None = None,
-    batch_size: int = AT_ONCE,
-) -> Pass:
-    """One forward pass over each text, after one start token.
-
-    Parameters
-    ----------
-    prompts : the number of the first letters of each text that are its prompt: they are read, and
-        not predicted
-    batch_size : texts per forward pass
-
-    Raises `UserError` if a text has no token, is too long for the model, or has a loss that is not
-    a number.
-    """
-    name = checkpoint.name
-    encoded = encode_texts(
-        name, checkpoint.tokenizer, checkpoint.limits, texts, "record", TOO_LONG, prompts
-    )
-    tokens = TextTokens.of(name, checkpoint.tokenizer)
-    found = _measured(checkpoint, encoded, batch_size)
-    if not np.isfinite(found).all():
-        raise UserError(f"{name}: a loss is not a number; {SAVE_AGAIN}")
-    letters = [0] * len(texts) if prompts is None else prompts
-    ends = [
-        np.array(of_text[-n:]) - before
-        for of_text, n, before in zip(
-            tokens.ends(texts, NO_ENDS), encoded.n_tokens, letters, strict=True
-        )
-    ]
-    return Pass(encoded.n_tokens, *found, np.concatenate(ends).astype(float))
-
-
-@torch.no_grad()
-def _measured(checkpoint: Checkpoint, encoded: TokenisedStrings, batch_size: int) -> np.ndarray:
-    """float64[4, tokens]: log probability, mean, deviation and rank of each predicted token."""
-    rows = np.arange(len(encoded.lengths))
-    parts: dict[int, np.ndarray] = {}
-    for batch_rows in by_length(encoded.lengths, rows, batch_size, 1):
-        batch = encoded.batch(batch_rows, checkpoint.device)
-        real_BT = batch.targets_BT != IGNORED
-        of_tokens = _of_batch(predict(checkpoint.model, batch), batch, real_BT)
-        ends = np.cumsum(real_BT.sum(-1).cpu().numpy())[:-1]
-        parts.update(zip(batch_rows, np.split(of_tokens, ends, axis=1), strict=True))
-    return np.concatenate([parts[row] for row in rows], axis=1)
-
-
-def _of_batch(logits_BTV: torch.Tensor, batch: Batch, real_BT: torch.Tensor) -> np.ndarray:
-    """float64[4, tokens] of the predicted tokens of a batch, text after text."""
-    logits_NV, targets_N = logits_BTV[real_BT], batch.targets_BT[real_BT]
-    at_once = tokens_at_once(logits_BTV)
-    pieces = zip(logits_NV.split(at_once), targets_N.split(at_once), strict=True)
-    return torch.cat([_of_tokens(*piece) for piece in pieces], dim=1).cpu().numpy()
-
-
-def _of_tokens(logits_NV: torch.Tensor, targets_N: torch.Tensor) -> torch.Tensor:
-    """float64[4, N]: log probability, mean, deviation and rank of single tokens."""
-    logits_NV = logits_NV.float()
-    true_N1 = logits_NV.gather(-1, targets_N.unsqueeze(-1))
-    rank_N = (logits_NV > true_N1).sum(-1) + 1
-    log_prob_NV = logits_NV.log_softmax(-1)
-    prob_NV = log_prob_NV.exp()
-    mean_N = (prob_NV * log_prob_NV).sum(-1, dtype=torch.float64)
-    square_N = (prob_NV * log_prob_NV.square()).sum(-1, dtype=torch.float64)
-    deviation_N = (square_N - mean_N.square()).clamp(min=0).sqrt()
-    # For a nearly certain token, float32 would round its probability to 1.
-    largest_N1 = logits_NV.amax(-1, keepdim=True)
-    total_N = (logits_NV - largest_N1).exp().sum(-1, dtype=torch.float64)
-    true_N = (true_N1.double() - largest_N1.double()).squeeze(-1) - total_N.log()
-    return torch.stack([true_N, mean_N, deviation_N, rank_N.double()])

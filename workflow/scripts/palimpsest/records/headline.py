@@ -19,12 +19,15 @@ MEASURES = ("contextual", "counterfactual", "reference", "loss attack", "recolle
 def rows(record_shares: pd.DataFrame) -> pd.DataFrame:
     """The shares of records called memorised, and the interval over groups of their difference.
 
-    All are averaged over the seeds. Seeds see the same records, so more seeds do not make the
-    interval narrower. It is right if all seeds answer alike, and otherwise too wide.
+    All are averaged over the seeds; a single seed without an interval takes it away. Seeds share
+    the records, or most of them, so more seeds do not make the interval narrower. It is right if
+    all seeds answer alike, and otherwise too wide.
     """
     sides = {"share_trained": "trained", "share_unseen": "unseen"}
     found = record_shares.rename(columns=sides).groupby(KEYS, sort=False)
-    table = found[["trained", "unseen", "difference", "lower", "upper"]].mean()
+    table = found[["trained", "unseen", "difference"]].mean()
+    ends = found[["lower", "upper"]].agg(lambda values: values.mean(skipna=False))
+    table = table.join(ends)
     table = table.assign(n_seeds=found["seed"].nunique()).reset_index()
     table["interval_over"] = table["lower"].notna().map({True: "groups", False: ""})
     table = table.assign(question=QUESTION, size=pd.NA)[HEADLINE.names]

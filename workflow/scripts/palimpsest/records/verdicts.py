@@ -177,17 +177,19 @@ def _of_unseen(loss: np.ndarray, trained: np.ndarray, false_alarms: float) -> np
     """float[records]: the loss below which a share of the records never trained on lies.
 
     A further such record is below with probability `false_alarms` at most. A record that was never
-    trained on is compared with the others of its kind. With too few of them, the threshold is 0.
+    trained on is compared with the others of its kind, by the same number of lowest losses: k of n,
+    where for a further record it is k of n + 1. With too few of them, the threshold is 0.
     """
     unseen = np.flatnonzero(~trained)
     order = np.argsort(loss[unseen], kind="stable")
     rising = np.append(0.0, loss[unseen][order])  # index n is the n-th lowest loss
 
-    threshold = np.full(len(loss), rising[_rank(len(unseen), false_alarms)])
-    of_others = _rank(len(unseen) - 1, false_alarms)
+    rank = _rank(len(unseen), false_alarms)
+    threshold = np.full(len(loss), rising[rank])
     # Without a record that is among the lowest, one more loss is among them.
-    is_low = np.arange(len(unseen)) < of_others
-    threshold[unseen[order]] = rising[of_others + (is_low if of_others else 0)]
+    is_low = np.arange(len(unseen)) < rank
+    of_others = np.append(rising, 0.0)  # a lowest loss of more records than there are is 0
+    threshold[unseen[order]] = of_others[rank + (is_low if rank else 0)]
     return threshold
 
 
