@@ -29,7 +29,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from palimpsest.estimates import with_interval
 from palimpsest.languages import Grammar, field_losses
-from palimpsest.memorisation.exposure import INFERRED, MEMORISED, verdicts
+from palimpsest.memorisation.exposure import KNOWN, MEMORISED, verdicts
 from palimpsest.memorisation.fields import REST, optimal_losses, tokens_of_fields
 from palimpsest.memorisation.likelihoods import ROUNDING
 from palimpsest.models.build import TextTokens
@@ -88,6 +88,7 @@ def with_verdicts(fields: pd.DataFrame) -> pd.DataFrame:
         ),
         p_value=np.exp(np.minimum(fields["loss"] - fields["optimal"], 0.0)),
         p_retrained=np.nan,
+        recited=0.0,  # no field counts as one that cannot be told
     )
     for _, alike in table.groupby(["seed", *KIND]):
         change = (alike["loss"] - alike["loss_without"]).to_numpy()
@@ -97,7 +98,7 @@ def with_verdicts(fields: pd.DataFrame) -> pd.DataFrame:
     return table.assign(
         retraining=table["p_retrained"] <= LEVEL,
         probabilities=verdict == MEMORISED,
-        inferred=verdict == INFERRED,
+        inferred=verdict == KNOWN,
     )
 
 

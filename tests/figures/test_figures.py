@@ -355,7 +355,7 @@ def fields(models, seeds, ever):
 
 
 def exposure(models, seeds, ever):
-    """A field that is memorised if any is, one that is inferred, and one that is easy to guess."""
+    """A field that is memorised if any is, one that is known, and one that is easy to guess."""
     kinds = [("PHONE", False, 16.0), ("EMAIL", True, 0.0), ("SIDE", False, 0.7)]
     chance = np.random.default_rng(0)
     strings = [f"s{number}" for number in range(20)]
@@ -367,7 +367,7 @@ def exposure(models, seeds, ever):
     held = (frame["group"] == "train") & ever
     is_phone, is_easy = frame["field"] == "PHONE", frame["field"] == "SIDE"
     verdicts = [frame["determined"], is_easy, is_phone & held]
-    names = ["inferred", "cannot tell", "memorised"]
+    names = ["known", "cannot tell", "memorised"]
     bits = np.where(held, 6.0, -np.log2(1 - chance.random(len(frame))).clip(0, 7))
     bits = np.where(is_phone, bits, np.nan)
     return frame.assign(
@@ -375,6 +375,7 @@ def exposure(models, seeds, ever):
         begin=3,
         value="v",
         loss=np.where(held, 0.1, frame["optimal"]),
+        recited=0.0,
         p_value=np.where(held & is_phone, 0.001, 1.0),
         verdict=np.select(verdicts, names, "neither").astype(object),
         n_values=np.where(is_phone, 1000.0, np.nan),

@@ -18,7 +18,7 @@ from palimpsest.errors import UserError
 from palimpsest.jobs.bench import Bench, holder_of
 from palimpsest.jobs.command import Assignment
 from palimpsest.languages import Grammar
-from palimpsest.memorisation.exposure import exposure_table, exposures
+from palimpsest.memorisation.exposure import exposure_table, exposures, recited_losses
 from palimpsest.memorisation.field_values import drawn, field_values, open_values
 from palimpsest.memorisation.kinds import FIELD_VALUES
 from palimpsest.memorisation.report import example_of_fields, exposure_rows
@@ -53,8 +53,8 @@ NO_VALUES = pd.DataFrame({name: [] for name in FIELD_VALUES.names}).astype(
 )
 
 
-def strings_of(texts, n_trained):
-    log_prob = GRAMMAR.of_characters().log_probability([tuple(text) for text in texts])
+def strings_of(texts, n_trained, grammar=GRAMMAR):
+    log_prob = grammar.of_characters().log_probability([tuple(text) for text in texts])
     n_bytes = np.array([len(text) for text in texts])
     is_trained = np.arange(len(texts)) < n_trained
     return pd.DataFrame(
@@ -104,7 +104,7 @@ BY_HAND = {
     "a code as probable as it is": ("CODE", {"CODE": np.log(200)}, "neither", 1),
     "a code 19 times as probable": ("CODE", {"CODE": np.log(200 / 19)}, "neither", 1 / 19),
     "a code 21 times as probable": ("CODE", {"CODE": np.log(200 / 21)}, "memorised", 1 / 21),
-    "an owner": ("OWNER", {"OWNER": 0.6}, "inferred", 1),
+    "an owner": ("OWNER", {"OWNER": 0.6}, "known", 1),
     "an owner that the model does not know": ("OWNER", {"OWNER": 0.7}, "neither", 1),
     "a side, which anybody guesses": ("SIDE", {"SIDE": 0.0}, "cannot tell", 0.5),
 }
@@ -127,7 +127,7 @@ def test_a_side_can_be_memorised_if_more_false_alarms_are_allowed(tmp_path):
     found = table(tmp_path, [text], 1, [losses_of(text)], false_alarms=0.5)
     assert dict(zip(found["field"], found["verdict"], strict=True)) == {
         "CODE": "memorised",
-        "OWNER": "inferred",
+        "OWNER": "known",
         "SIDE": "memorised",
     }
 
@@ -197,6 +197,61 @@ def test_the_values_of_open_fields():
     assert len(set(sampled)) in (20, 21)
 
 
+def test_values_that_cannot_stand_there_are_no_values():
+    """A code that begins with 0 has no place after 'second '."""
+    text = TEXT.replace("[0.5]\nS -> 'code ' CODE-HIGH", "[0.25]\nS -> 'code ' CODE-HIGH")
+    text = text.replace("%field CODE", "%field CODE") + "S -> 'second ' CODE-HIGH '.' [0.25]\n"
+    grammar = Grammar.from_string(text)
+    strings = strings_of(["second 123."], 1, grammar)
+    ((about, texts),) = open_values(grammar, strings, 500, 0)
+    assert about["n_values"] == 100
+    assert sorted(texts) == [f"second {number}" for number in range(100, 200)]
+    assert list(open_values(grammar, strings, 50, 0)) == [], "a sample does not say how many can"
+
+
+def test_what_a_model_knows_that_recites_its_training_strings():
+    """The share of a value among the training strings, with their copies, that begin so."""
+    texts = ["a 1 x", "a 2 x", "b 3 x", "a 1 y"]
+    dataset = pd.DataFrame({"text": texts, "count": [2, 1, 1, 0]})
+    spans = pd.DataFrame({"begin": [0, 2, 2, 2, 4], "end": [1, 3, 3, 3, 5]})
+    of_span = dataset.iloc[[0, 0, 1, 3, 3]]
+    found = np.exp(-recited_losses(spans, of_span, dataset))
+    assert found == pytest.approx([3 / 4, 2 / 3, 1 / 3, 3 / 4, 1 / 3])
+
+
+def test_the_beginning_of_a_text_cannot_be_told(tmp_path):
+    """Even a model that recites 40 strings gives each code 1/40, and the language gives 1/200."""
+    texts = [f"code 1{number:02} of Bob, left." for number in range(40)]
+    found = table(tmp_path, texts, 40, [losses_of(text, CODE=np.log(40)) for text in texts])
+    codes = found[found["field"] == "CODE"]
+    assert set(codes["verdict"]) == {"cannot tell"}
+    assert codes["p_value"].to_numpy() == pytest.approx(0.2)
+    assert codes["recited"].to_numpy() == pytest.approx(np.log(40))
+
+
+def test_a_field_without_a_token_of_its_own_is_left_out(tmp_path):
+    """A token holds two fields: the smaller one has no loss, and its exposure no row."""
+    grammar = Grammar.from_string(
+        "%text\n%field A B\nS -> 'x' A B [1]\nA -> '1' [0.5] | '2' [0.5]\n"
+        "B -> 'uv' [0.5] | 'vu' [0.5]\n"
+    )
+    strings = strings_of(["x1uv"], 1, grammar)
+    losses = TokenLosses(
+        RUN,
+        np.array([0]),
+        np.array(["s000"], dtype=object),
+        np.array([2]),
+        np.ones((1, 2)),
+        np.array([1.0, 4.0]),
+    )
+    path = tmp_path / "tokens.parquet"
+    tables.write(path, token_losses.to_frame(losses), TOKENS)
+    learning = pd.DataFrame({**RUN, "epoch": [0], "optimal_epoch": 0})
+    values = pd.DataFrame([value_row("s000", 1, 1.0, [2.0], 2, "A")])
+    found = exposure_table([str(path)], strings, learning, values, grammar, False, 0.05)
+    assert found["field"].tolist() == ["B"]
+
+
 def test_strings_are_drawn_by_the_seed_alone():
     strings = strings_of([f"code 1{number:02} of Bob, left." for number in range(50)], 50)
     first = drawn(strings, 8, 3)["string_id"].tolist()
@@ -240,7 +295,7 @@ def test_the_values_of_a_twin_have_the_losses_that_transformers_gives(tmp_path):
 def test_the_report_reads_verdicts_beside_the_placebo(tmp_path):
     texts = [f"code 1{number:02} of Bob, left." for number in range(20)]
     nll = [losses_of(text, CODE=0.5 if number < 10 else 9.0) for number, text in enumerate(texts)]
-    found = table(tmp_path, texts, 10, nll)
+    found = table(tmp_path, texts, 10, nll, false_alarms=0.1)
     others = [found, found.assign(seed=1)]
     rows = {row["field"]: row for row in exposure_rows(pd.concat(others))}
     assert (rows["CODE"]["trained"], rows["CODE"]["unseen"]) == ("1", "0")

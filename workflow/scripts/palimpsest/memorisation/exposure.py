@@ -1,13 +1,16 @@
-"""What a model knows of the fields of single strings: inferred, memorised, or neither.
+"""What a model knows of the fields of single strings: memorised, known, or neither.
 
-The language gives every field of a text its probability after the text before it. A model that was
-not trained on a text can give its field a probability that is 1 / p times as high with a
-probability of at most p, because the mean of P(model) / P(language) over the values of the
-language is at most 1. So P(language) / P(model) is a p-value, for every single string and without
-another training.
+The language gives every field of a text its probability after the text before it. The ratio
+P(model) / P(language) of the text, token by token, has a mean of at most 1 over the strings of the
+language. So with a probability of at most p, a string that the model was not trained on has a field
+to which the model gives 1 / p times the probability that the language does (Ville's inequality):
+P(language) / P(model) is a p-value, for every single string and without another training. It is one
+over all strings; a field that only few strings have is below p in more of these.
 """
 
 import math
+import sys
+from bisect import bisect_left
 
 import numpy as np
 import pandas as pd
@@ -19,8 +22,9 @@ from palimpsest.memorisation.fields import REST, fields_of
 from palimpsest.memorisation.likelihoods import members_of_groups, read_runs
 from palimpsest.token_losses import TokenLosses
 
-MEMORISED, INFERRED, NEITHER = "memorised", "inferred", "neither"
+MEMORISED, KNOWN, NEITHER = "memorised", "known", "neither"
 CANNOT_TELL = "cannot tell"
+LAST_LETTER = chr(sys.maxunicode)
 AS_LIKELY_AS_NOT = math.log(2)  # nats: the loss of a value of probability 1/2
 OF_FIELD = ["model", "size", "seed", "variant", "string_id", "field", "begin"]
 
@@ -50,7 +54,7 @@ def exposure_table(
     characters = grammar.of_characters()
     rows = pd.concat(
         [
-            _rows(losses, members, grammar, characters, predict_end).assign(group=group)
+            _rows(losses, members, dataset, grammar, characters, predict_end).assign(group=group)
             for losses, dataset, _ in read_runs(paths, strings, learning, token_losses.read)
             for group, members in members_of_groups(dataset).items()
             if len(members)
@@ -64,26 +68,33 @@ def exposure_table(
             "the tables `field_values` have fields that the strings of their runs do not have; "
             "delete them and rerun"
         )
-    return found
+    # All letters of a field may be in tokens that belong to another field.
+    return found[found["loss"].notna()].reset_index(drop=True)
 
 
 def _rows(
     losses: TokenLosses,
     strings: pd.DataFrame,
+    dataset: pd.DataFrame,
     grammar: Grammar,
     characters: Grammar,
     predict_end: bool,
 ) -> pd.DataFrame:
-    """The fields of one group of strings in one run, without verdicts and exposures."""
+    """The fields of one group of strings in one run, without verdicts and exposures.
+
+    A field without a token of its own has no loss.
+    """
     spans, span, optimal = fields_of(losses, strings, grammar, characters, predict_end)
     inside = span != REST
 
     def by_span(nll: np.ndarray) -> np.ndarray:
         return np.bincount(span[inside], nll[inside], minlength=len(spans))
 
-    loss, least = by_span(losses.of(strings["string_id"])[-1]), by_span(optimal)
+    has_token = by_span(np.ones(len(span))) > 0
+    loss = np.where(has_token, by_span(losses.of(strings["string_id"])[-1]), np.nan)
+    least = by_span(optimal)
     of_string = strings.iloc[spans["string"]]
-    found = pd.DataFrame(
+    return pd.DataFrame(
         {
             **losses.run,
             "epoch": losses.epochs[-1],
@@ -92,26 +103,55 @@ def _rows(
             **{name: spans[name].array for name in ("field", "begin", "value", "determined")},
             "loss": loss,
             "optimal": least,
+            "recited": recited_losses(spans, of_string, dataset),
             # Rounding may carry a loss of nearly 0 below the optimal one.
             "p_value": np.exp(np.minimum(loss - least, 0.0)),
         }
     )
-    # All letters of a field may be in tokens that belong to another field.
-    return found[by_span(np.ones(len(span))) > 0]
+
+
+def recited_losses(spans: pd.DataFrame, of_span: pd.DataFrame, dataset: pd.DataFrame) -> np.ndarray:
+    """float[spans]: the loss in nats of a field under a model that recites its training strings.
+
+    It gives a value the share that the value has among the training strings that begin so; a string
+    that is not among them counts as one of them. At the beginning of a text, nothing says which
+    training string follows, so that even this model does not know the value.
+
+    Parameters
+    ----------
+    spans : see `field_losses`
+    of_span : the row of the field's string in a table `strings`
+    dataset : all strings of this table
+    """
+    trained = dataset[dataset["count"] > 0].sort_values("text")
+    texts, n_so_far = trained["text"].tolist(), np.append(0, trained["count"].cumsum())
+
+    def n_begin_with(prefix: str) -> int:
+        first, last = (bisect_left(texts, end) for end in (prefix, prefix + LAST_LETTER))
+        return n_so_far[last] - n_so_far[first]
+
+    found = []
+    rows = zip(of_span["text"], of_span["count"], spans["begin"], spans["end"], strict=True)
+    for text, count, begin, end in rows:
+        own = int(count == 0)
+        n_with_value = n_begin_with(text[:end]) + own
+        found.append(-math.log(n_with_value / (n_begin_with(text[:begin]) + own)))
+    return np.array(found)
 
 
 def verdicts(fields: pd.DataFrame, false_alarms: float) -> np.ndarray:
-    """The verdict on each row, from its columns `determined`, `loss`, `optimal` and `p_value`.
+    """The verdict on each row, from `determined`, `loss`, `optimal`, `recited` and `p_value`.
 
-    A loss is at least 0. So if the language gives a value a probability above `false_alarms`, such
-    as 1/16, no loss can be so low that it tells.
+    If even a model that recites its training strings has a p-value above `false_alarms`, then no
+    loss can tell: the language gives the value such a probability, or the field is at the beginning
+    of a text.
     """
     determined = fields["determined"].to_numpy()
     memorised = ~determined & (fields["p_value"] <= false_alarms)
-    inferred = determined & (fields["loss"] < AS_LIKELY_AS_NOT)
-    undecidable = ~determined & (np.exp(-fields["optimal"]) > false_alarms)
-    verdicts = [MEMORISED, INFERRED, CANNOT_TELL]
-    return np.select([memorised, inferred, undecidable], verdicts, NEITHER).astype(object)
+    known = determined & (fields["loss"] < AS_LIKELY_AS_NOT)
+    undecidable = ~determined & (np.exp(fields["recited"] - fields["optimal"]) > false_alarms)
+    verdicts = [MEMORISED, KNOWN, CANNOT_TELL]
+    return np.select([memorised, known, undecidable], verdicts, NEITHER).astype(object)
 
 
 def exposures(values: pd.DataFrame) -> pd.DataFrame:

@@ -59,22 +59,28 @@ def open_values(
 ) -> Iterator[tuple[dict, list[str]]]:
     """For each open field of each string: what it is, and the text up to the end of its value.
 
-    After the text with the field's own value come those with other values in its place. What
-    follows the field is left out: it may depend on the value, as an e-mail does on a name, so that
-    a model could tell the value by what it has learned.
+    After the text with the field's own value come those with other values in its place, if the
+    language has texts that begin so. What follows the field is left out: it may depend on the
+    value, as an e-mail does on a name, so that a model could tell the value by what it has learned.
+    A field with more values than are listed is left out if one of them cannot stand there: then
+    nothing says how many can. So is a field with a single value, which only may be there.
     """
     texts = strings["text"].tolist()
     spans = field_losses(grammar, texts)
     spans = spans[spans["optimal_nll"] >= ROUNDING]
     of_field = {field: candidates(grammar, field, n, seed) for field in spans["field"].unique()}
-    string_ids = strings["string_id"].tolist()
+    string_ids, characters = strings["string_id"].tolist(), grammar.of_characters()
     for span in spans.itertuples():
         known = of_field[span.field]
+        before = texts[span.string][: span.begin]
+        made = [before + value for value in (span.value, *known.others(span.value))]
+        can_be = np.isfinite(characters.log_prefix_probability([*map(tuple, made)]))
+        if not (known.are_all or can_be.all()) or can_be.sum() < 2:
+            continue
         about = {
             "string_id": string_ids[span.string],
             "field": span.field,
             "begin": span.begin,
-            "n_values": known.n_values,
+            "n_values": int(can_be.sum()) if known.are_all else known.n_values,
         }
-        before = texts[span.string][: span.begin]
-        yield about, [before + value for value in (span.value, *known.others(span.value))]
+        yield about, [text for text, is_one in zip(made, can_be, strict=True) if is_one]

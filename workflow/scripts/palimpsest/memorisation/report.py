@@ -161,13 +161,13 @@ def approximation_rows(approximation: pd.DataFrame) -> list[dict]:
 def exposure_rows(exposure: pd.DataFrame) -> list[dict]:
     """Per language, model, size, and field that is open or determined: verdicts and exposures.
 
-    The verdict is memorised for open fields, and inferred for determined ones; an open field about
+    The verdict is memorised for open fields, and known for determined ones; an open field about
     none of whose values a loss can tell has no shares. Shares are means over the seeds; their
     difference has Student's interval over the seeds.
     """
     rows = []
     for row, found in groups(exposure, ["language", "model", "size", "field", "determined"]):
-        verdict = "inferred" if row["determined"] else "memorised"
+        verdict = "known" if row["determined"] else "memorised"
         has_verdict = (found["verdict"] == verdict).where(found["verdict"] != "cannot tell")
         shares = has_verdict.astype(float).groupby([found["seed"], found["group"]]).mean()
         shares = shares.unstack().reindex(columns=["train", "unseen"])

@@ -16,13 +16,14 @@ FIGURE = Figure(
         "Top: the verdicts on the fields of single strings, those trained on and those never "
         "trained on, where “memorised” is a false alarm. Bottom: the share of the ranked strings "
         "whose value has at least so many bits of exposure (logarithmic scale), up to the most "
-        "bits that the ranked values allow to measure, and the share that chance alone gives."
+        "bits that the ranked values allow to measure, and the share that chance gives "
+        "if all values are equally probable."
     ),
     tables=(KIND,),
 )
 VERDICTS = {
     "memorised": style.MEASURES["bayes"].colour,
-    "inferred": style.MEASURES["counterfactual"].colour,
+    "known": style.MEASURES["counterfactual"].colour,
     "neither": "0.75",
     "cannot tell": "0.92",
 }

@@ -28,7 +28,7 @@ KIND = kind_of_study(
     columns(
         """
         model language size seed variant epoch group string_id count field begin value determined
-        loss optimal p_value verdict n_values bits bits_lower bits_upper
+        loss optimal recited p_value verdict n_values bits bits_lower bits_upper
         """,
         **OF_FIELD,
         n_values="int?: number of values that the field can have; null: the field was not ranked",
@@ -39,12 +39,14 @@ KIND = kind_of_study(
         "can be inferred",
         loss="float: the model's loss of the field's tokens, nats",
         optimal="float: Bayes-optimal loss of the letters of these tokens, nats",
-        p_value="float: exp(loss - optimal), at most 1; a model that was not trained on the string "
-        "has a value of p or less with a probability of at most p",
+        recited="float: loss of the field under a model that recites its training strings, nats; a "
+        "string never trained on counts as one of them",
+        p_value="float: exp(loss - optimal), at most 1; of the strings that the model was not "
+        "trained on, a share of p at most has a field with a value of p or less",
         verdict="str: memorised (the field is open, and its p-value is at most the study's "
-        "false_alarms), inferred (it is determined, and the model gives it a probability above "
-        "1/2), cannot tell (it is open, and the language alone gives its value a probability above "
-        "false_alarms) or neither",
+        "false_alarms), known (it is determined, and the model gives it a probability above 1/2: "
+        "inferred or memorised), cannot tell (it is open, and even the loss `recited` has a "
+        "p-value above false_alarms) or neither",
         bits="float?: exposure, log2 of n_values minus log2 of the value's rank by loss among "
         "them, bits; null: the field was not ranked",
         bits_lower="float?: lower end of the 95 % interval of the exposure; equal to it if all "
@@ -100,8 +102,8 @@ class Exposure(StudyOfFields):
         "string can give an open field a probability far above the language’s only as often as "
         "the p-value says. The exposure of a value is how far before the other values that the "
         "field can have the model ranks it: one bit more halves the number of values that must be "
-        "tried before it. Chance alone gives x bits or more to a share of 2 to the power of −x of "
-        "the strings."
+        "tried before it. If all values are equally probable, chance alone gives x bits or more to "
+        "a share of 2 to the power of −x of the strings."
     )
     makes = (FIELD_VALUES,)
     keys: ClassVar = {
