@@ -82,12 +82,12 @@ def passages(sources: Iterator[tuple[str, str]], n: int, chance: np.random.Gener
     """`n` records of equal length, from `n` sources if there are so many; a source is a group."""
     found = [(name, text) for name, text in sources if len(text) >= LETTERS]
     records = []
-    for place in np.resize(chance.permutation(len(found)), n):
+    for number, place in enumerate(np.resize(chance.permutation(len(found)), n)):
         name, text = found[place]
         begins = [match.end() for match in re.finditer(r"\n+", text[:-LETTERS])] or [0]
         begin = begins[chance.integers(len(begins))]
         passage = text[begin : begin + LETTERS]
-        records.append({"id": f"{name}-{begin}", "text": passage, "group": name})
+        records.append({"id": f"{name}-{number}", "text": passage, "group": name})
     return list({record["text"]: record for record in records if record["text"].strip()}.values())
 
 
