@@ -9,6 +9,17 @@ rule audit:
     localrule: True
 
 
+use rule dataset as dataset_members with:
+    output:
+        strings=with_variants(paths.DATASET, [MEMBERS]),
+    log:
+        "logs/dataset_members/{language}/n{size}-seed{seed}.log",
+    benchmark:
+        "benchmarks/dataset_members/{language}/n{size}-seed{seed}.tsv"
+    params:
+        **making([MEMBERS], split=INDEPENDENT),
+
+
 rule audit_target:
     input:
         corpus=corpus,

@@ -1,6 +1,7 @@
 # What the rules of the audit take.
 from palimpsest.audit import kinds as audited
 from palimpsest.audit import section as audit_section
+from palimpsest.audit.interventions import MEMBERS
 
 AUDIT_TARGET_SCRIPT = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/audit_target.py"))
 # The command that asks a target and its references

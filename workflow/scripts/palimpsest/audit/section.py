@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from palimpsest.audit import kinds
 from palimpsest.audit.attacks import ATTACKS
+from palimpsest.audit.interventions import INTERVENTIONS, MEMBERS
 from palimpsest.configuration.checks import is_missing, unknown_models
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
@@ -55,7 +56,8 @@ def _target(settings: Settings, one: Mapping) -> Target:
         one["train"],
         one["corpus"],
         int(settings.corpus(one["corpus"]).most_draws()),
-        seeds=settings.seeds[:1],
+        MEMBERS,
+        settings.seeds[:1],
         recipe=settings.block("audit")["recipe"],
         keeps=frozenset({TRACE, WEIGHTS}),
     )
@@ -137,6 +139,7 @@ SECTION = Section(
     name="audit",
     title="Was it in the training data?",
     requests=requests,
+    interventions=INTERVENTIONS,
     outputs=outputs,
     mistakes=mistakes,
     judged=(kinds.EXPLAINED,),
