@@ -17,9 +17,9 @@ def members(request: DatasetRequest) -> pd.DataFrame:
     corpus = request.sampler.corpus
     if corpus.is_trained is None or corpus.is_trained.all():
         raise UserError(
-            f"{corpus.name}: no record is said to be no member, so an audit of a model that is trained "
-            "on it cannot be checked; give some records a split such as holdout, or false in the column "
-            "trained"
+            f"{corpus.name}: no record is said to be no member, so an audit of a model that is "
+            "trained on it cannot be checked; give some records a split such as holdout, or false "
+            "in the column trained"
         )
     train, test = Counter(), Counter()
     for place in np.flatnonzero(corpus.is_trained):
