@@ -7,14 +7,19 @@ import pandas as pd
 import pytest
 
 from helpers.experiments import DEFAULT, ROOT, experiment, message
+from helpers.records import corpus as corpus_of
 from helpers.tiny_language_models import write
 from palimpsest import tables
 from palimpsest.audit.asking import AuditJob, audit_target
+from palimpsest.audit.interventions import MEMBERS
 from palimpsest.audit.kinds import CONTINUATIONS, EXPLAINED, PASSES, RECITED, ROC, SCORES
+from palimpsest.audit.members import members
 from palimpsest.audit.references import category, explained
 from palimpsest.audit.report import part
 from palimpsest.audit.tables import roc_table, scores
 from palimpsest.corpora.kinds import CORPUS
+from palimpsest.datasets.build import DatasetRequest
+from palimpsest.datasets.sampling import Sampler
 from palimpsest.training.attempts import Attempts
 
 
@@ -196,3 +201,24 @@ def test_an_unknown_attack(monkeypatch):
     over = {"audit": {"attacks": ["loss", "mink"]}}
     said = message(lambda: experiment(DEFAULT, command_line=over))
     assert "audit/attacks[1]: unknown attack 'mink'; known: " in said
+
+
+def test_a_target_that_is_trained_here_needs_no_test_size(tmp_path, monkeypatch):
+    """Its dataset has all members, with their copies, and all others as its test set."""
+    monkeypatch.chdir(ROOT)
+    whole = experiment(DEFAULT, "config/minimal/audit.yaml")
+    (runs,) = whole.requests
+    assert (runs.intervention, runs.size) == (MEMBERS, 74)
+    request = DatasetRequest(
+        Sampler("mine", whole.settings.corpus("mine"), 0), MEMBERS, 74, 5, False
+    )
+    made = members(request)
+    assert made["count"].sum() == 74
+    assert (made["count"] > 0).sum() == 41
+    assert (made["split"] == "test").sum() == 23
+
+
+def test_a_target_on_records_that_are_all_members_is_refused():
+    texts = corpus_of([f"text {n}" for n in range(4)], trained=[True] * 4)
+    request = DatasetRequest(Sampler("mine", texts, 0), MEMBERS, 4, 1, False)
+    assert "no record is said to be no member" in message(lambda: members(request))
