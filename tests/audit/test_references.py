@@ -173,6 +173,15 @@ def test_without_records_that_are_known_there_is_no_roc(audit):
     assert roc_table(made, false_positive_rates=[0.1]).empty
 
 
+def test_attacks_that_need_what_there_is_not_have_no_scores(audit):
+    _, passes, *_ = audit
+    alone = passes[passes["role"] == "target"]
+    made = scores(alone, pd.DataFrame(RECORDS), attacks=["reference", "rmia", "ez_mia"])
+    assert list(made.columns) == SCORES.names
+    assert made.empty
+    assert roc_table(made, false_positive_rates=[0.1]).empty
+
+
 def asked(**target):
     one = {"corpus": "mine", "model": "a/b", **target}
     return {"audit": {"targets": {"tuned": one}}, "corpora": {"mine": "mine.jsonl"}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,10 +29,15 @@ def scores(passes: pd.DataFrame, records: pd.DataFrame, *, attacks: Sequence[str
     """The scores of records by some attacks; those that need a reference, by each reference."""
     is_whole = (passes["role"] == TARGET) & (passes["version"] == TEXT)
     about, found = passes.loc[is_whole, ABOUT], []
+    texts = records.set_index("id")["text"].loc[about["id"]].tolist()
+    known = {of: pass_of(rows) for of, rows in passes.groupby(["role", "version"], sort=False)}
+    unseen = (~about["trained"]).fillna(value=False).to_numpy(dtype=bool)
     for name in attacks:
-        for reference, given in _given(passes, records, ATTACKS[name].needs):
+        for reference, given in _given(known, texts, unseen, ATTACKS[name].needs):
             score = ATTACKS[name].score(given)
             found.append(about.assign(attack=f"{name}{reference}", score=score))
+    if not found:
+        return pd.DataFrame(columns=SCORES.names)
     whole = [*found, *_learned(pd.concat(found), about, records)]
     return pd.concat(whole, ignore_index=True)[SCORES.names]
 
@@ -53,33 +58,32 @@ def _learned(
 
 
 def _given(
-    passes: pd.DataFrame, records: pd.DataFrame, needs: Sequence[str]
+    known: Mapping[tuple[str, str], Pass],
+    texts: Sequence[str],
+    unseen: np.ndarray,
+    needs: Sequence[str],
 ) -> Iterator[tuple[str, Given]]:
-    """What an attack is given, with the name of the reference; nothing without what it needs."""
-    parts = dict(list(passes.groupby(["role", "version"], sort=False)))
-    whole = parts[TARGET, TEXT]
-    unseen = (~whole["trained"]).fillna(value=False).to_numpy(dtype=bool)
+    """What an attack is given, with the name of the reference; nothing without what it needs.
+
+    `known` are passes by role and version.
+    """
     changed = [need for need in needs if need in CHANGED]
-    if any((TARGET, version) not in parts for version in changed):
+    if any((TARGET, version) not in known for version in changed):
         return
     if POPULATION in needs and not unseen.any():
         return
-    texts = records.set_index("id")["text"].loc[whole["id"]].tolist()
     given = Given(
         texts,
-        pass_of(whole),
-        changed={version: pass_of(parts[TARGET, version]) for version in changed},
+        known[TARGET, TEXT],
+        changed={version: known[TARGET, version] for version in changed},
         population=unseen,
     )
     if REFERENCE not in needs:
         yield "", given
         return
-    for (role, _), rows in parts.items():
-        if role == TARGET:
-            continue
-        reference = pass_of(rows)
+    for (role, _), reference in known.items():
         are_same = np.array_equal(reference.end, given.target.end)
-        if are_same or SAME_TOKENS not in needs:
+        if role != TARGET and (are_same or SAME_TOKENS not in needs):
             yield f"/{role}", replace(given, reference=reference)
 
 
