@@ -65,9 +65,11 @@ def message(work: Callable) -> str:
 
 # What is for full models, so that the tour does not have it: a study, its table and its figure; and
 # models that are looked at after every epoch, which the study in environments has. Methods on
-# another problem are for the paper's experiment, and fields for texts: config/people.yaml.
+# another problem are for the paper's experiment, fields are for texts (config/people.yaml), and an
+# audit is for a model of a user's own (config/minimal/audit.yaml).
 OF_FULL_MODELS = {
     *("adapters", "layers", "epochs", "information_epochs", "unlearning_transfer"),
-    "fields",
-    "exposure",
+    *("fields", "exposure", "field_values"),
+    *("audit_passes", "audit_continuations", "attack_scores", "attack_roc"),
+    *("recited", "explained"),
 }

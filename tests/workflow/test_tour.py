@@ -291,7 +291,7 @@ def test_a_snakemake_killed_while_it_writes_tables(copy_of_finished):
         "finetune",
         "figures",
         "report",
-        *NAMES,
+        *(name for name in NAMES if name != "audit"),  # of which the tour asks nothing
         *(name for name in STUDIES if name not in OF_FULL_MODELS),
         "unlearning_tuning",
         "results/claims.parquet",
