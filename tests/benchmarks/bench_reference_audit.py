@@ -139,7 +139,8 @@ def explained(n: int, models: dict[str, str], prompt: int, continuation: int) ->
         tables = folder.glob("results/audit/*/*/explained.parquet")
         found = pd.concat(map(pd.read_parquet, sorted(tables)))
         recited = pd.read_parquet(folder / "results/audit/common/common/recited.parquet")
-    print(recited.groupby("category")[["accuracy", "accuracy_reference"]].agg(["size", "mean"]))
+    by_category = recited.groupby("category")[["accuracy", "accuracy_reference"]]
+    print(by_category.agg(["size", "mean"]), file=sys.stderr)
     return found
 
 
