@@ -13,7 +13,7 @@ from palimpsest import tables
 from palimpsest.audit.attacks import ATTACKS
 from palimpsest.audit.attacks.attack import CHANGED
 from palimpsest.audit.continuations import Cut, continued, cut
-from palimpsest.audit.kinds import CONTINUATIONS, PASSES
+from palimpsest.audit.kinds import CONTINUATIONS, PASSES, TARGET
 from palimpsest.audit.measuring import passed
 from palimpsest.audit.passes import Pass
 from palimpsest.audit.versions import TEXT, Versions, versions
@@ -22,8 +22,6 @@ from palimpsest.errors import UserError
 from palimpsest.jobs.memory import less_next_time
 from palimpsest.models.checkpoints import Checkpoint, opened
 from palimpsest.training.attempts import Attempts
-
-TARGET = "target"
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from palimpsest.audit.measuring import AT_ONCE, NO_ENDS, TOO_LONG, passed
+from palimpsest.audit.measuring import AT_ONCE, NO_ENDS, passed_tokens
 from palimpsest.models.build import TextTokens
 from palimpsest.models.checkpoints import Checkpoint
 from palimpsest.training.batches import TokenisedStrings
-from palimpsest.training.texts import encode_texts
+from palimpsest.training.texts import encode_records
 
 
 class Cut(NamedTuple):
@@ -70,17 +70,9 @@ class Continued(NamedTuple):
 
 def continued(checkpoint: Checkpoint, given: Cut, batch_size: int = AT_ONCE) -> Continued:
     """The continuations of some texts under one model, teacher-forced and by greedy decoding."""
-    found = passed(checkpoint, given.texts, given.prompts, batch_size)
+    encoded = encode_records(checkpoint, given.texts, given.prompts)
+    found = passed_tokens(checkpoint, given.texts, encoded, given.prompts, batch_size)
     is_right = found.split(found.rank == 1)
-    encoded = encode_texts(
-        checkpoint.name,
-        checkpoint.tokenizer,
-        checkpoint.limits,
-        given.texts,
-        "record",
-        TOO_LONG,
-        given.prompts,
-    )
     n_generated, generated = np.zeros(len(given.texts), dtype=int), [""] * len(given.texts)
     for row, ids, true in _decoded(checkpoint, encoded, batch_size):
         n_generated[row] = (ids == true).sum()

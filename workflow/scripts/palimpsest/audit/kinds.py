@@ -7,6 +7,9 @@ configuration.
 from palimpsest.tables.columns import SHARED
 from palimpsest.tables.kinds import Kind, kinds_in
 
+TARGET = "target"  # the role of a target in tables, which no reference may have
+# Statistics of the table `explained`
+IS_RECITED, MOSTLY_EXPLAINED, AS_WELL = "recited", "reference >= 0.9", "reference >= target"
 OF_TARGET = "results/audit/{language}/{model}"
 
 columns = SHARED.extended("""

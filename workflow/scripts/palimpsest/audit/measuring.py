@@ -14,10 +14,9 @@ from palimpsest.models.checkpoints import Checkpoint
 from palimpsest.models.folders import SAVE_AGAIN
 from palimpsest.training.batches import IGNORED, Batch, TokenisedStrings, by_length
 from palimpsest.training.evaluation import predict, tokens_at_once
-from palimpsest.training.texts import encode_texts
+from palimpsest.training.texts import encode_records
 
 AT_ONCE = 16  # texts per forward pass
-TOO_LONG = "cut the records into windows: the key window of the corpus, or records.in_windows"
 NO_ENDS = "so the parts of a text cannot be told apart; choose another model"
 
 
@@ -38,10 +37,20 @@ def passed(
     Raises `UserError` if a text has no token, is too long for the model, or has a loss that is not
     a number.
     """
-    name = checkpoint.name
-    encoded = encode_texts(
-        name, checkpoint.tokenizer, checkpoint.limits, texts, "record", TOO_LONG, prompts
+    return passed_tokens(
+        checkpoint, texts, encode_records(checkpoint, texts, prompts), prompts, batch_size
     )
+
+
+def passed_tokens(
+    checkpoint: Checkpoint,
+    texts: Sequence[str],
+    encoded: TokenisedStrings,
+    prompts: Sequence[int] | None,
+    batch_size: int,
+) -> Pass:
+    """As `passed`, of texts whose tokens are known."""
+    name = checkpoint.name
     tokens = TextTokens.of(name, checkpoint.tokenizer)
     found = _measured(checkpoint, encoded, batch_size)
     if not np.isfinite(found).all():

@@ -16,11 +16,18 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from palimpsest.audit.kinds import CONTINUATIONS, EXPLAINED, RECITED
+from palimpsest.audit.kinds import (
+    AS_WELL,
+    CONTINUATIONS,
+    EXPLAINED,
+    IS_RECITED,
+    MOSTLY_EXPLAINED,
+    RECITED,
+    TARGET,
+)
 from palimpsest.making import makes, reads
 from palimpsest.statistics import Interval, effective_groups, wilson
 
-TARGET = "target"
 MOSTLY = 0.9  # share of the tokens of a continuation that counts as recited; the paper's
 SIDES = {True: "trained", False: "unseen"}
 UNKNOWN = "unknown"
@@ -77,15 +84,15 @@ def _shares(both: pd.DataFrame, is_recited: pd.Series) -> Iterator[dict]:
     """The rows of the table `explained` of one reference."""
     side = both["trained"].map(SIDES).fillna(UNKNOWN)
     better = {
-        "reference >= 0.9": both["accuracy_reference"] >= MOSTLY,
-        "reference >= target": both["accuracy_reference"] >= both["accuracy"],
+        MOSTLY_EXPLAINED: both["accuracy_reference"] >= MOSTLY,
+        AS_WELL: both["accuracy_reference"] >= both["accuracy"],
     }
     for name in side.unique():
         here = side == name
         among = here & is_recited
         about = {key: both[key].iloc[0] for key in ("language", "model", "reference")}
         about |= {"side": name, "n_recited": int(among.sum())}
-        found = {"recited": share(is_recited[here], both["group"][here])}
+        found = {IS_RECITED: share(is_recited[here], both["group"][here])}
         found |= {key: share(held[among], both["group"][among]) for key, held in better.items()}
         for statistic, interval in found.items():
             ends = dict(zip(("value", "lower", "upper"), interval, strict=True))

@@ -58,9 +58,9 @@ def attack_rows(roc: pd.DataFrame) -> list[dict]:
 def reference_rows(explained: pd.DataFrame) -> list[dict]:
     """Per corpus, model, reference and side: what is recited, and what the reference explains."""
     names = {
-        "recited": "recited",
-        "mostly": "reference >= 0.9",
-        "better": "reference >= target",
+        "recited": kinds.IS_RECITED,
+        "mostly": kinds.MOSTLY_EXPLAINED,
+        "better": kinds.AS_WELL,
     }
     rows = []
     for row, found in groups(explained, ["language", "model", "reference", "side"]):
@@ -71,7 +71,7 @@ def reference_rows(explained: pd.DataFrame) -> list[dict]:
 
 def answers(explained: pd.DataFrame) -> list[dict]:
     """Per corpus, model and reference: the share of what is recited that the reference explains."""
-    found = explained[(explained["statistic"] == "reference >= target")]
+    found = explained[explained["statistic"] == kinds.AS_WELL]
     found = found[(found["side"] != "unseen") & (found["n_recited"] > 0)]
     return [
         {**row._asdict(), "value": _interval(row), "those": THOSE[row.side]}

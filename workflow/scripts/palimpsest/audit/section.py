@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from palimpsest.audit import kinds
 from palimpsest.audit.attacks import ATTACKS
 from palimpsest.audit.interventions import INTERVENTIONS, MEMBERS
-from palimpsest.configuration.checks import is_missing, unknown_models
+from palimpsest.audit.kinds import TARGET
+from palimpsest.configuration.checks import id_of, missing_folder, unknown_models, unknown_records
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
@@ -23,7 +24,6 @@ from palimpsest.section import Section
 from palimpsest.tables.kinds import Kind
 
 ALL = "all"
-TARGET = "target"  # the role of a target in tables, which no reference may have
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,6 @@ def requests(settings: Settings) -> Iterator[Runs]:
     yield from (runs for runs in found if runs is not None)
 
 
-def id_of(settings: Settings, model: str) -> str:
-    return settings.models[model].id if model in settings.models else model
-
-
 def attacks(settings: Settings) -> list[str]:
     """The names of the attacks."""
     asked = settings.block("audit")["attacks"]
@@ -105,33 +101,19 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
 
 
 def _mistakes_of(settings: Settings, key: str, name: str, one: Mapping) -> Iterator[Mistake]:
-    known = settings.records
     if not NAME.fullmatch(name):
         yield Mistake(key, f"is not a name; allowed are {NAMES_ARE}")
-    if one["corpus"] not in known:
-        listed = ", ".join(known) or "none"
-        yield Mistake(
-            f"{key}/corpus",
-            f"{one['corpus']!r} is not in the block corpora, which has {listed}"
-            f"{nearest(one['corpus'], known)}; add it there with the file of the records",
-            because="corpora",
-        )
+    yield from unknown_records(settings, f"{key}/corpus", one["corpus"])
     if "train" in one:
         yield from unknown_models(settings, f"{key}/train", [one["train"]])
     references = one.get("references", {})
     target = {"model": one["model"]} if "model" in one else {}
     for role, model in {**target, **references}.items():
         at = f"{key}/model" if role == "model" else f"{key}/references/{role}"
-        found = id_of(settings, model)
-        if is_missing(found):
-            yield Mistake(
-                at,
-                f"no such folder: {found}; give one as save_pretrained leaves it, a name of "
-                f"{settings.config['models_table']}, or a name on the Hugging Face hub",
-            )
+        yield from missing_folder(settings, at, model)
         if role != "model" and (role == TARGET or not NAME.fullmatch(role)):
             yield Mistake(at, f"{role!r} cannot be its name; allowed are {NAMES_ARE}, but target")
-        if role != "model" and target and found == id_of(settings, one["model"]):
+        if role != "model" and target and id_of(settings, model) == id_of(settings, one["model"]):
             yield Mistake(at, "is the target itself; name another model")
 
 

@@ -11,14 +11,13 @@ import pandas as pd
 from palimpsest.audit.attacks import ATTACKS, Given
 from palimpsest.audit.attacks.attack import CHANGED, POPULATION, REFERENCE, SAME_TOKENS
 from palimpsest.audit.classifiers import BLIND, COMBINED, blind, can_learn, combined
-from palimpsest.audit.kinds import PASSES, ROC, SCORES
+from palimpsest.audit.kinds import PASSES, ROC, SCORES, TARGET
 from palimpsest.audit.passes import OF_TOKENS, Pass
 from palimpsest.audit.roc_curves import statistics
 from palimpsest.audit.versions import TEXT
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.making import makes, reads
 
-TARGET = "target"
 SEED = 0  # of the halves of attacks that learn
 ABOUT = ["language", "model", "id", "group", "trained"]
 

@@ -422,6 +422,32 @@ def _leaves(tree, path: tuple = ()) -> Iterator[tuple[str, object]]:
         yield joined(path), tree
 
 
-def is_missing(model: str) -> bool:
-    """Whether a model is to be in a folder that is not there, and that is made from no package."""
-    return is_folder(model) and not made_in(model) and not Path(model).is_dir()
+def id_of(settings: Settings, model: str) -> str:
+    """The id of a model that is only asked: a name of the table of models stands for its id."""
+    return settings.models[model].id if model in settings.models else model
+
+
+def missing_folder(settings: Settings, key: str, model: str) -> Iterator[Mistake]:
+    """A model that is only asked, in a folder that is not there and that is made from no package.
+
+    `model` is a folder, a name of the table of models, or a name on the hub.
+    """
+    found = id_of(settings, model)
+    if is_folder(found) and not made_in(found) and not Path(found).is_dir():
+        yield Mistake(
+            key,
+            f"no such folder: {found}; give one as save_pretrained leaves it, a name of "
+            f"{settings.config['models_table']}, or a name on the Hugging Face hub",
+        )
+
+
+def unknown_records(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
+    known = settings.records
+    if name not in known:
+        listed = ", ".join(known) or "none"
+        yield Mistake(
+            key,
+            f"{name!r} is not in the block corpora, which has {listed}{nearest(name, known)}; add "
+            "it there with the file of the records",
+            because="corpora",
+        )

@@ -15,10 +15,9 @@ from palimpsest.models.checkpoints import opened
 from palimpsest.models.folders import SAVE_AGAIN
 from palimpsest.records.losses import Losses
 from palimpsest.training.evaluation import evaluate
-from palimpsest.training.texts import encode_texts
+from palimpsest.training.texts import encode_records
 
 BITS, NATS = "bits per byte", "nats per token"
-TOO_LONG = "cut the records into windows: the key window of the corpus, or records.in_windows"
 NEAR = 0.01  # relative difference of losses of a model in two number formats
 AT_ONCE = 16  # records per forward pass
 
@@ -106,9 +105,7 @@ def losses_under(records: Records, model: str | Path, batch_size: int = AT_ONCE)
     checkpoint = opened(model)
     name = checkpoint.name
     texts, prompts = records.whole_texts, records.prompt_letters
-    encoded = encode_texts(
-        name, checkpoint.tokenizer, checkpoint.limits, texts, "record", TOO_LONG, prompts
-    )
+    encoded = encode_records(checkpoint, texts, prompts)
     rows = np.arange(len(records.texts))
     nll = evaluate(checkpoint.model, encoded, rows, batch_size, checkpoint.device)[0]
     if not np.isfinite(nll).all():

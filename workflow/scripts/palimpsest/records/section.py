@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from palimpsest.configuration.checks import is_missing, unknown_models
+from palimpsest.configuration.checks import id_of, missing_folder, unknown_models, unknown_records
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.named_files import NamedFile, named_files, unusable_files
 from palimpsest.configuration.settings import Settings
-from palimpsest.errors import UserError, nearest
+from palimpsest.errors import UserError
 from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.records import kinds
 from palimpsest.records.interventions import ALL, INTERVENTIONS, without_fold
@@ -38,14 +38,12 @@ def checkpoints(settings: Settings) -> dict[str, Checkpoint]:
     asked = settings.block("records")["checkpoints"] or {}
     return {
         name: Checkpoint(
-            one["corpus"], _id(settings, one["model"]), _id(settings, one.get("reference"))
+            one["corpus"],
+            id_of(settings, one["model"]),
+            id_of(settings, one["reference"]) if "reference" in one else None,
         )
         for name, one in asked.items()
     }
-
-
-def _id(settings: Settings, model: str | None) -> str | None:
-    return settings.models[model].id if model in settings.models else model
 
 
 def given_losses(settings: Settings) -> dict[str, NamedFile]:
@@ -101,7 +99,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     block = settings.block("records")
     yield from unknown_models(settings, "records/models", block["models"])
     for place, name in enumerate(block["corpora"]):
-        yield from _unknown_records(settings, f"records/corpora[{place}]", name)
+        yield from unknown_records(settings, f"records/corpora[{place}]", name)
     for name, one in (block["checkpoints"] or {}).items():
         yield from _checkpoint(settings, f"records/checkpoints/{name}", name, one)
     losses = given_losses(settings)
@@ -113,22 +111,10 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
             yield from _too_few_groups(settings, f"records/corpora[{place}]", name)
 
 
-def _unknown_records(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
-    known = settings.records
-    if name not in known:
-        listed = ", ".join(known) or "none"
-        yield Mistake(
-            key,
-            f"{name!r} is not in the block corpora, which has {listed}{nearest(name, known)}; add "
-            "it there with the file of the records",
-            because="corpora",
-        )
-
-
 def _checkpoint(settings: Settings, key: str, name: str, one: Mapping) -> Iterator[Mistake]:
     if not NAME.fullmatch(name):
         yield Mistake(key, f"is not a name; allowed are {NAMES_ARE}")
-    yield from _unknown_records(settings, f"{key}/corpus", one["corpus"])
+    yield from unknown_records(settings, f"{key}/corpus", one["corpus"])
     block = settings.block("records")
     if name in block["models"] and one["corpus"] in block["corpora"]:
         yield Mistake(
@@ -149,13 +135,8 @@ def _checkpoint(settings: Settings, key: str, name: str, one: Mapping) -> Iterat
                 f"{one['corpus']} a split such as holdout, or false in the column trained",
             )
     for role in ("model", "reference"):
-        found = _id(settings, one.get(role))
-        if found and is_missing(found):
-            yield Mistake(
-                f"{key}/{role}",
-                f"no such folder: {found}; give one as save_pretrained leaves it, a name of "
-                f"{settings.config['models_table']}, or a name on the Hugging Face hub",
-            )
+        if role in one:
+            yield from missing_folder(settings, f"{key}/{role}", one[role])
 
 
 def _too_few_groups(settings: Settings, key: str, name: str) -> Iterator[Mistake]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from palimpsest.models.build import TextTokens
+from palimpsest.models.checkpoints import Checkpoint
 from palimpsest.models.limits import Limits, check_positions, check_vocabulary, shown
 from palimpsest.training.batches import TokenisedStrings, encode
 
@@ -44,3 +45,18 @@ def encode_texts(
     )
     check_vocabulary(name, int(encoded.ids.max()), most.vocabulary)
     return encoded
+
+
+def encode_records(
+    checkpoint: Checkpoint, texts: Sequence[str], prompts: Sequence[int] | None = None
+) -> TokenisedStrings:
+    """Records as the tokens of a model that is only asked. See `encode_texts`."""
+    return encode_texts(
+        checkpoint.name,
+        checkpoint.tokenizer,
+        checkpoint.limits,
+        texts,
+        "record",
+        "cut the records into windows: the key window of the corpus, or records.in_windows",
+        prompts,
+    )

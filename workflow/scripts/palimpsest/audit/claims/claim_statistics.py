@@ -2,14 +2,14 @@
 
 import pandas as pd
 
-from palimpsest.audit.kinds import EXPLAINED
+from palimpsest.audit.kinds import AS_WELL, EXPLAINED, MOSTLY_EXPLAINED
 from palimpsest.claims import REFERENCE_MODEL, SHARE, Case, statistic
 from palimpsest.estimates import Estimate
 
 UNSEEN = "unseen"
-MOSTLY, AS_WELL = "reference >= 0.9", "reference >= target"
 WORDS = {
-    MOSTLY: "share of the recited strings of which a reference gives 90 % of the tokens or more",
+    MOSTLY_EXPLAINED: "share of the recited strings of which a reference gives 90 % of the tokens "
+    "or more",
     AS_WELL: "share of the recited strings of which a reference gives as many tokens or more",
 }
 OVER = "groups of records"

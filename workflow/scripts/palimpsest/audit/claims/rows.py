@@ -4,7 +4,8 @@ The paper's numbers are in section 5: of 10,000 strings that Pythia 1B recites, 
 of the tokens of 52.39 %, and as many tokens as Pythia of 38.52 %.
 """
 
-from palimpsest.audit.claims.claim_statistics import AS_WELL, MOSTLY, explained_share
+from palimpsest.audit.claims.claim_statistics import explained_share
+from palimpsest.audit.kinds import AS_WELL, MOSTLY_EXPLAINED
 from palimpsest.claims import Claim, above
 
 QUESTIONS = {"RQ7": "Is what a model recites memorised, if context alone may explain it?"}
@@ -12,7 +13,7 @@ CLAIMS = [
     Claim(
         "RQ7",
         "Most strings that a model recites are recited by a model of other data, too.",
-        explained_share.of(share=MOSTLY),
+        explained_share.of(share=MOSTLY_EXPLAINED),
         above(0.5),
     ),
     Claim(
