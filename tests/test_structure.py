@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "workflow/scripts/palimpsest"
 # From left to right: a room imports only rooms to its left. Rooms of a line import no other of it.
 ROOMS = [
-    ["errors", "launch", "lazy_import", "paths", "snakemake_3744", "snakemake_3808"],
+    ["snakemake_3744", "snakemake_3808", "snakemake_4166"],
+    ["errors", "launch", "lazy_import", "paths"],
     ["extensions"],
     ["fingerprint"],
     ["allowed", "interventions", "number_format", "plain_text", "regimes", "statistics"],

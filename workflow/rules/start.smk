@@ -39,6 +39,7 @@ from palimpsest.slurm.executor_slurm_456 import refuse_what_fits_nowhere
 from palimpsest.slurm.profile import check_account, slurm_profile
 from palimpsest.snakemake_3744 import wake_the_scheduler_only_when_jobs_wait
 from palimpsest.snakemake_3808 import keep_outputs_of_failed_updates
+from palimpsest.snakemake_4166 import look_behind_ancient_inputs
 
 collect_rarely()
 if workflow.is_main_process:
@@ -90,6 +91,7 @@ for note in experiment.notes if workflow.is_main_process else ():
 
 prefer_this_python()
 keep_outputs_of_failed_updates()
+look_behind_ancient_inputs()
 wake_the_scheduler_only_when_jobs_wait()
 working_folder = WorkingFolder()
 
