@@ -40,6 +40,7 @@ class AuditJob:
     continuation: int = 32
     neighbours: int = 8
     prefixes: int = 7
+    secrets: int = 0
     threads: int = 1
 
 
@@ -108,6 +109,7 @@ def asked(job: AuditJob, records: Audited, batch_size: int) -> tuple[pd.DataFram
         records.unseen,
         neighbours=job.neighbours,
         prefixes=job.prefixes,
+        secrets=job.secrets,
     )
     texts = {TEXT: Versions(records.texts, records.prompts), **changed}
     passes, continuations = _of_model(TARGET, target, records, texts, given, batch_size)
