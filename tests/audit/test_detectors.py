@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
+from helpers.detector_worlds import judged, pairs_of
 from palimpsest.audit.canaries import guesses, one_run_epsilon, sees_no_coin
-from palimpsest.audit.detectors import detected, judgements, threshold
+from palimpsest.audit.detectors import judgements, threshold
 from palimpsest.audit.figures.planted_secrets import planted_secrets
-from palimpsest.audit.kinds import DETECTORS, EXTRACTED
+from palimpsest.audit.kinds import DETECTORS
 from palimpsest.audit.planting import planted
 from palimpsest.corpora.records import read_records
 from palimpsest.languages import Grammar
@@ -17,23 +18,6 @@ from palimpsest.tables import write
 
 FILE, GRAMMAR = "config/records/planted.jsonl", "config/languages/people.pcfg"
 PAIRS = {1: 24, 4: 16, 16: 12, 64: 8}
-
-
-def pairs_of(n, chance, shift=0.0, copies=(1,)):
-    """Records in pairs, whose members have scores that are higher by `shift` times the copies."""
-    group = np.repeat(np.arange(n), 2)
-    member = np.tile([True, False], n)
-    of_pair = np.repeat(np.resize(copies, n), 2)
-    score = chance.normal(size=2 * n) + shift * of_pair * member
-    return pd.DataFrame(
-        {
-            "id": [f"{pair}{'ab'[side]}" for pair, side in zip(group, member * 1, strict=True)],
-            "group": group.astype(str),
-            "trained": member,
-            "copies": of_pair,
-            "score": score,
-        }
-    )
 
 
 def of(rows, statistic, copies=0):
@@ -172,42 +156,10 @@ def test_detectors_that_are_given_other_records_show_no_epsilon(detector, holds)
     assert sees_no_coin(detector) == holds
 
 
-def world(shift, n=60, seed=0):
-    """The tables of a target with one attack, extraction and a retraining that find `shift`."""
-    chance = np.random.default_rng(seed)
-    rows = pairs_of(n, chance, shift, copies=(1, 4))
-    about = rows[["id", "group", "trained"]].assign(language="mine", model="m")
-    scores = pd.concat(
-        about.assign(attack=name, score=pairs_of(n, chance, shift, (1, 4))["score"])
-        for name in ("loss", "rmia/base")
-    )
-    extracted = about.assign(
-        role="target",
-        n_tokens=10,
-        accuracy=1.0 * (rows["score"] > 2),
-        log10_samples=np.maximum(5 - rows["score"], 0),
-        span="",
-        span_letters=0,
-    )
-    other = extracted.assign(role="base", accuracy=0.0)
-    answers = about.assign(
-        model="twin", seed=0, measure="contextual", evidence="retraining",
-        loss=3 - rows["score"].clip(upper=3), threshold=3.0,
-    )  # fmt: skip
-    extracted = pd.concat([extracted, other])[EXTRACTED.names]
-    return scores, extracted, rows[["id", "copies"]], [answers]
-
-
-def judged(shift, **given):
-    return detected(
-        *world(shift), retrained="twin", seed=0, false_positive_rates=[0.05, 0.001], **given
-    )
-
-
 def test_a_table_of_detectors(tmp_path):
     found = judged(2.0)
     write(tmp_path / "detectors.parquet", found, DETECTORS)
-    names = {"loss", "rmia/base", "greedy", "longest span", "(n, p)", "greedy beyond/base"}
+    names = {"loss", "rmia/base", "greedy", "longest span", "(n, p)", "greedy/base"}
     assert set(found["detector"]) == {*names, "contextual"}
     of_rate = found[(found["rate"] == 0.05) & (found["statistic"] == "recall")]
     recall = of_rate.pivot(index="detector", columns="copies", values="value")
@@ -232,7 +184,7 @@ def test_the_figure_of_detectors():
     recall, _, epsilon = figure.axes[:3]
     names = [label.get_text() for label in recall.get_yticklabels()]
     assert names[0] == "the truth"
-    assert names.index("contextual") < len(names)
+    assert names.index("retraining: contextual") < len(names)
     assert len(names) == 8
     assert max(line.get_xdata()[-1] for line in epsilon.get_lines()) > 1.5
     nothing = judged(2.0)

@@ -15,6 +15,8 @@ import pandas as pd
 from palimpsest.audit.canaries import guesses, one_run_epsilon, sees_no_coin
 from palimpsest.audit.kinds import (
     ALL_COPIES,
+    ATTACK,
+    BY_EXTRACTION,
     DETECTORS,
     EPSILON,
     EXTRACTED,
@@ -36,7 +38,6 @@ from palimpsest.statistics import (
     effective_groups,
 )
 
-ATTACK, EXTRACTION = "attack", "extraction"  # families; RETRAINING is the third one
 ABOUT = ["id", "group", "trained"]
 
 
@@ -72,7 +73,7 @@ def detected(
         keys = {**about, "family": family, "detector": detector}
         for rate in false_positive_rates:
             judged += [{**keys, "rate": rate, **row} for row in judgements(rows, rate)]
-        if family == EXTRACTION or sees_no_coin(detector):
+        if family == BY_EXTRACTION or sees_no_coin(detector):
             judged += [{**keys, "rate": np.nan, **row} for row in epsilons(rows)]
     return pd.DataFrame(judged, columns=DETECTORS.names)
 
@@ -91,9 +92,9 @@ def of_extraction(extracted: pd.DataFrame) -> pd.DataFrame:
     }
     for reference, rows in extracted[extracted["role"] != TARGET].groupby("role", sort=False):
         other = rows.set_index("id")["accuracy"].loc[target["id"]].to_numpy()
-        scores[f"greedy beyond/{reference}"] = target["accuracy"] - other
+        scores[f"greedy/{reference}"] = target["accuracy"] - other
     return pd.concat(
-        target[ABOUT].assign(family=EXTRACTION, detector=name, score=score.astype(float))
+        target[ABOUT].assign(family=BY_EXTRACTION, detector=name, score=score.astype(float))
         for name, score in scores.items()
     )
 

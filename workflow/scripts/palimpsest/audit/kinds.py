@@ -13,6 +13,7 @@ IS_RECITED, MOSTLY_EXPLAINED, AS_WELL = "recited", "reference >= 0.9", "referenc
 # Statistics of the table `detectors`, and the number of copies of a row about all records
 RECALL, PRECISION, FALSE_ALARMS, EPSILON = "recall", "precision", "false alarms", "epsilon"
 ALL_COPIES = 0
+ATTACK, BY_EXTRACTION = "attack", "extraction"  # families of detectors; retraining is another one
 OF_TARGET = "results/audit/{language}/{model}"
 
 columns = SHARED.extended("""
@@ -57,8 +58,8 @@ samples int?: n of (n, p)-discoverable extraction; null: greedy decoding
 probability float?: its p, the least probability that the continuation is among n samples; null
     likewise
 family str: attack (on membership), extraction, or retraining
-detector str: an attack; greedy (share of the continuation's tokens), greedy beyond a reference,
-    longest span, (n, p), or a measure of memorisation
+detector str: an attack; greedy (share of the continuation's tokens that come out; with a slash and
+    a reference, how much more than of it), longest span, (n, p), or a measure of memorisation
 rate float?: share of records never trained on that may be found by mistake; it sets the threshold;
     null: epsilon needs none
 copies int: how often the members are in the training data; 0: all records together

@@ -27,18 +27,57 @@ ABOUT = ["language", "model", "id", "group", "trained"]
 def scores(passes: pd.DataFrame, records: pd.DataFrame, *, attacks: Sequence[str]) -> pd.DataFrame:
     """The scores of records by some attacks; those that need a reference, by each reference."""
     is_whole = (passes["role"] == TARGET) & (passes["version"] == TEXT)
-    about, found = passes.loc[is_whole, ABOUT], []
+    about = passes.loc[is_whole, ABOUT]
     texts = records.set_index("id")["text"].loc[about["id"]].tolist()
     known = {of: pass_of(rows) for of, rows in passes.groupby(["role", "version"], sort=False)}
-    unseen = (~about["trained"]).fillna(value=False).to_numpy(dtype=bool)
-    for name in attacks:
-        for reference, given in _given(known, texts, unseen, ATTACKS[name].needs):
-            score = ATTACKS[name].score(given)
-            found.append(about.assign(attack=f"{name}{reference}", score=score))
+    target = {version: found for (role, version), found in known.items() if role == TARGET}
+    wide = attack_scores(
+        texts,
+        target.pop(TEXT),
+        references={role: found for (role, _), found in known.items() if role != TARGET},
+        changed=target,
+        unseen=(~about["trained"]).fillna(value=False).to_numpy(dtype=bool),
+        names=attacks,
+    )
+    found = [about.assign(attack=name, score=wide[name].to_numpy()) for name in wide]
     if not found:
         return pd.DataFrame(columns=SCORES.names)
     whole = [*found, *_learned(pd.concat(found), about, records)]
     return pd.concat(whole, ignore_index=True)[SCORES.names]
+
+
+def attack_scores(
+    texts: Sequence[str],
+    target: Pass,
+    *,
+    references: Mapping[str, Pass] | None = None,
+    changed: Mapping[str, Pass] | None = None,
+    unseen: np.ndarray | None = None,
+    names: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """The scores of texts by attacks on membership, higher for those that are taken for members.
+
+    Attacks that need what is not given have no column.
+
+    Parameters
+    ----------
+    texts : str[texts]
+    target : what the audited model says of their tokens, see `passed`
+    references : the same of other models, by their names
+    changed : what the target says of changed texts, by the version, see `versions`
+    unseen : bool[texts], texts that the target is known not to have been trained on
+    names : the attacks, all by default
+
+    Returns a row per text and a column per attack; one that needs a reference has a column for each
+    reference, with a slash and its name.
+    """
+    unseen = np.zeros(len(texts), dtype=bool) if unseen is None else unseen
+    given = Given(texts, target, changed=changed or {}, population=unseen)
+    scores = {}
+    for name in ATTACKS if names is None else names:
+        for reference, full in _given(given, references or {}, ATTACKS[name].needs):
+            scores[f"{name}{reference}"] = ATTACKS[name].score(full)
+    return pd.DataFrame(scores, index=range(len(texts)))
 
 
 def _learned(
@@ -57,33 +96,19 @@ def _learned(
 
 
 def _given(
-    known: Mapping[tuple[str, str], Pass],
-    texts: Sequence[str],
-    unseen: np.ndarray,
-    needs: Sequence[str],
+    given: Given, references: Mapping[str, Pass], needs: Sequence[str]
 ) -> Iterator[tuple[str, Given]]:
-    """What an attack is given, with the name of the reference; nothing without what it needs.
-
-    `known` are passes by role and version.
-    """
-    changed = [need for need in needs if need in CHANGED]
-    if any((TARGET, version) not in known for version in changed):
+    """What an attack is given, with the name of the reference; nothing without what it needs."""
+    if any(need in CHANGED and need not in given.changed for need in needs):
         return
-    if POPULATION in needs and not unseen.any():
+    if POPULATION in needs and not given.population.any():
         return
-    given = Given(
-        texts,
-        known[TARGET, TEXT],
-        changed={version: known[TARGET, version] for version in changed},
-        population=unseen,
-    )
     if REFERENCE not in needs:
         yield "", given
         return
-    for (role, _), reference in known.items():
-        are_same = np.array_equal(reference.end, given.target.end)
-        if role != TARGET and (are_same or SAME_TOKENS not in needs):
-            yield f"/{role}", replace(given, reference=reference)
+    for name, reference in references.items():
+        if SAME_TOKENS not in needs or np.array_equal(reference.end, given.target.end):
+            yield f"/{name}", replace(given, reference=reference)
 
 
 def pass_of(rows: pd.DataFrame) -> Pass:

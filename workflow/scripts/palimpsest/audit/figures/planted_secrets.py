@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from palimpsest.audit.kinds import (
     ALL_COPIES,
+    ATTACK,
     DETECTORS,
     EPSILON,
     FALSE_ALARMS,
@@ -40,6 +41,7 @@ RATE_LINE = {"color": "0.35", "linestyle": style.LINES["test"], "linewidth": 0.8
 def planted_secrets(detectors: pd.DataFrame) -> plt.Figure:
     """From the tables of the targets on one corpus: a row of panels for each target."""
     known = detectors.dropna(subset="lower")
+    known = known.assign(label=[*map(label, known["family"], known["detector"])])
     if np.isnan(rate := known["rate"].max()):
         return elements.figure_of(1.0, "Too few records are known that a model was not trained on")
     found, bounds = known[known["rate"] == rate], known[known["statistic"] == EPSILON]
@@ -58,12 +60,16 @@ def planted_secrets(detectors: pd.DataFrame) -> plt.Figure:
     return figure
 
 
+def label(family: str, detector: str) -> str:
+    return detector if family == ATTACK else f"{family}: {detector}"
+
+
 def rows_of(found: pd.DataFrame) -> list[str]:
     """The names of detectors, by family, those that find most first."""
     whole = found[(found["statistic"] == RECALL) & (found["copies"] == ALL_COPIES)]
     families = {name: place for place, name in enumerate(dict.fromkeys(found["family"]))}
     order = whole.assign(place=whole["family"].map(families))
-    return order.sort_values(["place", "value"], ascending=[True, False])["detector"].tolist()
+    return order.sort_values(["place", "value"], ascending=[True, False])["label"].tolist()
 
 
 def tints_of(found: pd.DataFrame) -> dict[int, tuple]:
@@ -85,7 +91,7 @@ def draw_target(
     for axes in (recall, precision):
         axes.plot(1, 0, marker="D", markersize=4, color=style.INK, linestyle="none")
     for row in found.itertuples():
-        y = rows.index(row.detector)
+        y = rows.index(row.label)
         interval = row.value, row.lower, row.upper
         if row.statistic == RECALL and row.copies != ALL_COPIES:
             look = {"color": tints[row.copies], "marker": "o", "markersize": 3}
@@ -93,13 +99,13 @@ def draw_target(
         if row.statistic == PRECISION and row.copies == ALL_COPIES and not np.isnan(row.value):
             elements.draw_interval(precision, y, interval, color=style.INK, marker="o")
     for row in bounds[bounds["copies"] != ALL_COPIES].itertuples():
-        y = rows.index(row.detector) + lanes[row.copies]
+        y = rows.index(row.label) + lanes[row.copies]
         epsilon.plot(one_run_epsilon(row.n, row.n), y, **MOST)
         epsilon.plot([0, row.lower], [y, y], color=tints[row.copies], linewidth=0.9)
         epsilon.plot(row.lower, y, marker="o", markersize=3, color=tints[row.copies])
     for axes, label in zip(
         (recall, precision, epsilon),
-        ("share of members found", "precision, of all", "epsilon, at least"),
+        ("share of members found", "precision (share of those found)", "epsilon, at least (nats)"),
         strict=True,
     ):
         axes.set_xlabel(label)
@@ -107,6 +113,7 @@ def draw_target(
         axes.grid(axis="y", visible=False)
     for axes in (recall, precision):
         axes.set_xlim(-0.03, 1.03)
+        axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
     epsilon.set_xlim(left=-0.08)
     elements.name_rows(recall, rows)
     recall.set_ylim(len(rows) - 0.4, -0.6)
@@ -114,7 +121,7 @@ def draw_target(
 
 def handles_of(tints: dict) -> list:
     named = [
-        elements.marker_handle(elements.counted(n, "cop" + ("y" if n == 1 else "ies")), tint, "o")
+        elements.marker_handle("1 copy" if n == 1 else f"{n} copies", tint)
         for n, tint in tints.items()
     ]
     return [
