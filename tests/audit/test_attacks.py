@@ -2,6 +2,7 @@
 
 import re
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,9 +10,10 @@ import pytest
 from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from palimpsest.audit.attacks import ATTACKS, Given
-from palimpsest.audit.attacks.attack import LOWERCASE, NEIGHBOURS, PREFIXED, SECRETS
+from palimpsest import audit
 from palimpsest.audit.classifiers import blind, combined
+from palimpsest.audit.membership import ATTACKS, Given
+from palimpsest.audit.membership.attack import LOWERCASE, NEIGHBOURS, PREFIXED, SECRETS
 from palimpsest.audit.passes import Pass
 from palimpsest.audit.roc_curves import auc, roc, statistics, tpr_at
 from palimpsest.audit.versions import versions
@@ -196,3 +198,22 @@ def test_other_digits_of_a_secret():
     assert SECRETS not in versions(
         [SECRETS], ["5"], [0], np.array([True]), neighbours=1, prefixes=1, secrets=0
     )
+
+
+def test_a_table_of_scores():
+    """One column for each attack, and for each reference that it takes; none without its needs."""
+    alone = audit.attacks(TEXTS, TARGET)
+    assert set(alone) == {"loss", "zlib", "min_k", "min_k_plus"}
+    np.testing.assert_allclose(alone["loss"], BY_HAND["loss"])
+    other_tokens = replace(REFERENCE, end=REFERENCE.end + 1)
+    found = audit.attacks(
+        TEXTS,
+        TARGET,
+        references={"same": REFERENCE, "other": other_tokens},
+        changed=CHANGED,
+        unseen=GIVEN.population,
+        names=["recall", "ez_mia", "reference", "rmia"],
+    )
+    of_reference = ["reference/same", "reference/other", "rmia/same", "rmia/other"]
+    assert list(found) == ["recall", "ez_mia/same", *of_reference]
+    np.testing.assert_allclose(found["reference/other"], BY_HAND["reference"])

@@ -10,11 +10,11 @@ import pandas as pd
 import torch
 
 from palimpsest import tables
-from palimpsest.audit.attacks import ATTACKS
-from palimpsest.audit.attacks.attack import CHANGED
 from palimpsest.audit.continuations import Cut, continued, cut
 from palimpsest.audit.kinds import CONTINUATIONS, PASSES, TARGET
 from palimpsest.audit.measuring import passed
+from palimpsest.audit.membership import ATTACKS
+from palimpsest.audit.membership.attack import CHANGED
 from palimpsest.audit.passes import Pass
 from palimpsest.audit.versions import TEXT, Versions, versions
 from palimpsest.corpora import read_corpus

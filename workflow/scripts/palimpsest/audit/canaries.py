@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.allowed import CONFIDENCES, checked_number
-from palimpsest.audit.attacks import ATTACKS
-from palimpsest.audit.attacks.attack import POPULATION, PREFIXED
+from palimpsest.audit.membership import ATTACKS
+from palimpsest.audit.membership.attack import POPULATION, PREFIXED
 from palimpsest.statistics import CONFIDENCE
 from palimpsest.unlearning.attacks.lower_bounds import upper_bound
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from palimpsest.audit import kinds
-from palimpsest.audit.attacks import ATTACKS
 from palimpsest.audit.interventions import INTERVENTIONS, MEMBERS
 from palimpsest.audit.kinds import TARGET
+from palimpsest.audit.membership import ATTACKS
 from palimpsest.configuration.checks import id_of, missing_folder, unknown_models, unknown_records
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings

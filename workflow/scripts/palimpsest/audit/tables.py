@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 
-from palimpsest.audit.attacks import ATTACKS, Given
-from palimpsest.audit.attacks.attack import CHANGED, POPULATION, REFERENCE, SAME_TOKENS
+from palimpsest.audit import scoring
 from palimpsest.audit.classifiers import BLIND, COMBINED, blind, can_learn, combined
 from palimpsest.audit.kinds import PASSES, ROC, SCORES, TARGET
 from palimpsest.audit.passes import OF_TOKENS, Pass
@@ -31,7 +29,7 @@ def scores(passes: pd.DataFrame, records: pd.DataFrame, *, attacks: Sequence[str
     texts = records.set_index("id")["text"].loc[about["id"]].tolist()
     known = {of: pass_of(rows) for of, rows in passes.groupby(["role", "version"], sort=False)}
     target = {version: found for (role, version), found in known.items() if role == TARGET}
-    wide = attack_scores(
+    wide = scoring.attacks(
         texts,
         target.pop(TEXT),
         references={role: found for (role, _), found in known.items() if role != TARGET},
@@ -44,40 +42,6 @@ def scores(passes: pd.DataFrame, records: pd.DataFrame, *, attacks: Sequence[str
         return pd.DataFrame(columns=SCORES.names)
     whole = [*found, *_learned(pd.concat(found), about, records)]
     return pd.concat(whole, ignore_index=True)[SCORES.names]
-
-
-def attack_scores(
-    texts: Sequence[str],
-    target: Pass,
-    *,
-    references: Mapping[str, Pass] | None = None,
-    changed: Mapping[str, Pass] | None = None,
-    unseen: np.ndarray | None = None,
-    names: Sequence[str] | None = None,
-) -> pd.DataFrame:
-    """The scores of texts by attacks on membership, higher for those that are taken for members.
-
-    Attacks that need what is not given have no column.
-
-    Parameters
-    ----------
-    texts : str[texts]
-    target : what the audited model says of their tokens, see `passed`
-    references : the same of other models, by their names
-    changed : what the target says of changed texts, by the version, see `versions`
-    unseen : bool[texts], texts that the target is known not to have been trained on
-    names : the attacks, all by default
-
-    Returns a row per text and a column per attack; one that needs a reference has a column for each
-    reference, with a slash and its name.
-    """
-    unseen = np.zeros(len(texts), dtype=bool) if unseen is None else unseen
-    given = Given(texts, target, changed=changed or {}, population=unseen)
-    scores = {}
-    for name in ATTACKS if names is None else names:
-        for reference, full in _given(given, references or {}, ATTACKS[name].needs):
-            scores[f"{name}{reference}"] = ATTACKS[name].score(full)
-    return pd.DataFrame(scores, index=range(len(texts)))
 
 
 def _learned(
@@ -93,22 +57,6 @@ def _learned(
     texts = records.set_index("id")["text"].loc[known["id"]].tolist()
     yield known.assign(attack=COMBINED, score=combined(wide, member, group, SEED))
     yield known.assign(attack=BLIND, score=blind(texts, member, group, SEED))
-
-
-def _given(
-    given: Given, references: Mapping[str, Pass], needs: Sequence[str]
-) -> Iterator[tuple[str, Given]]:
-    """What an attack is given, with the name of the reference; nothing without what it needs."""
-    if any(need in CHANGED and need not in given.changed for need in needs):
-        return
-    if POPULATION in needs and not given.population.any():
-        return
-    if REFERENCE not in needs:
-        yield "", given
-        return
-    for name, reference in references.items():
-        if SAME_TOKENS not in needs or np.array_equal(reference.end, given.target.end):
-            yield f"/{name}", replace(given, reference=reference)
 
 
 def pass_of(rows: pd.DataFrame) -> Pass:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from palimpsest.audit.attacks.attack import LOWERCASE, NEIGHBOURS, PREFIXED, SECRETS
+from palimpsest.audit.membership.attack import LOWERCASE, NEIGHBOURS, PREFIXED, SECRETS
 
 TEXT = "text"  # the version of a text that is unchanged
 WORD = re.compile(r"\w+")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from palimpsest.audit.attacks.attack import SECRETS, Attack, Given
+from palimpsest.audit.membership.attack import SECRETS, Attack, Given
 
 
 def score(given: Given) -> np.ndarray:
