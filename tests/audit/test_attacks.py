@@ -1,6 +1,8 @@
 """Scores of attacks by hand, and on worlds in which members are known."""
 
+import re
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,11 +10,13 @@ import pytest
 from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from palimpsest.audit.attacks import ATTACKS, Given
-from palimpsest.audit.attacks.attack import LOWERCASE, NEIGHBOURS, PREFIXED
+from palimpsest import audit
 from palimpsest.audit.classifiers import blind, combined
+from palimpsest.audit.membership import ATTACKS, Given
+from palimpsest.audit.membership.attack import LOWERCASE, NEIGHBOURS, PREFIXED, SECRETS
 from palimpsest.audit.passes import Pass
 from palimpsest.audit.roc_curves import auc, roc, statistics, tpr_at
+from palimpsest.audit.versions import versions
 
 TEXTS = ["Ann Ek was born in Lund.", "x x x x x x x x x x x x"]
 N_TOKENS = np.array([3, 5])
@@ -37,6 +41,7 @@ CHANGED = {
         n_tokens=[3, 3, 5, 5],
     ),
     PREFIXED: made(np.array(LOG_PROB) * 1.5),
+    SECRETS: made([-1.0, -3.0, -5.0, -2.0, -2.0, -2.0], n_tokens=[1] * 6),
 }
 GIVEN = Given(TEXTS, TARGET, REFERENCE, CHANGED, population=np.array([False, True]))
 N_BYTES = np.array([len(text) for text in TEXTS])
@@ -50,6 +55,8 @@ BY_HAND = {
     "recall": [1.5, 1.5],
     "neighbours": [(4.0 + 2.0) / 2 - 2, 3 - 1.0],
     "reference": [(7.5 - 6.0) / 24, (5.0 - 5.0) / 23],
+    # Losses 1 against 3 and 5: Student's t of 1 degree of freedom at -sqrt(3); and all equal
+    "exposure": [np.log2(6), 1.0],
     # Errors of the first text: -2 after -1, and -3 after -5; of the second: -4 after -1
     "ez_mia": [2 / 3, 0.0],
 }
@@ -167,3 +174,46 @@ def test_copies_of_a_text_are_scored_together():
     found = combined(pd.DataFrame({"a": score}), member, group, 0)
     assert 0.3 < auc(found, member) < 0.7
     assert (rankdata(found).reshape(100, 4).std(axis=1) == 0).all()
+
+
+def test_other_digits_of_a_secret():
+    """A text up to its last digit, with its own digits and with others; these are predicted."""
+    made = versions(
+        [SECRETS],
+        ["Q1: call 55-0199 now", "no digit"],
+        [3, 0],
+        np.array([False, False]),
+        neighbours=1,
+        prefixes=1,
+        secrets=3,
+    )[SECRETS]
+    assert made.n == 4
+    assert made.texts[0] == "Q1: call 55-0199"
+    assert made.prompts == [9] * 4 + [0] * 4
+    others = made.texts[1:4]
+    assert all(re.fullmatch(r"Q1: call \d\d-\d{4}", other) for other in others)
+    assert made.texts[0] not in others
+    assert len(set(others)) == 3
+    assert made.texts[4:] == ["no digit"] * 4
+    assert SECRETS not in versions(
+        [SECRETS], ["5"], [0], np.array([True]), neighbours=1, prefixes=1, secrets=0
+    )
+
+
+def test_a_table_of_scores():
+    """One column for each attack, and for each reference that it takes; none without its needs."""
+    alone = audit.attacks(TEXTS, TARGET)
+    assert set(alone) == {"loss", "zlib", "min_k", "min_k_plus"}
+    np.testing.assert_allclose(alone["loss"], BY_HAND["loss"])
+    other_tokens = replace(REFERENCE, end=REFERENCE.end + 1)
+    found = audit.attacks(
+        TEXTS,
+        TARGET,
+        references={"same": REFERENCE, "other": other_tokens},
+        changed=CHANGED,
+        unseen=GIVEN.population,
+        names=["recall", "ez_mia", "reference", "rmia"],
+    )
+    of_reference = ["reference/same", "reference/other", "rmia/same", "rmia/other"]
+    assert list(found) == ["recall", "ez_mia/same", *of_reference]
+    np.testing.assert_allclose(found["reference/other"], BY_HAND["reference"])

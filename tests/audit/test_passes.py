@@ -6,9 +6,9 @@ import torch
 
 from helpers.experiments import message
 from helpers.tiny_language_models import TEXTS, byte_level, sentence_piece, word_piece, write
-from palimpsest.audit.attacks.attack import LOWERCASE, NEIGHBOURS, PREFIXED
 from palimpsest.audit.continuations import continued, cut
 from palimpsest.audit.measuring import passed
+from palimpsest.audit.membership.attack import LOWERCASE, NEIGHBOURS, PREFIXED
 from palimpsest.audit.versions import versions
 from palimpsest.models.checkpoints import opened
 

@@ -10,6 +10,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
+from helpers.detector_worlds import judged
 from helpers.record_worlds import shares as record_shares
 from palimpsest import tables
 from palimpsest.datasets.grammar import derivation_table
@@ -398,6 +399,11 @@ def attack_scores(models, seeds, ever):
     return frame.assign(group=frame["id"], trained=trained.astype("boolean"), score=score)
 
 
+def detectors(models, seeds, ever):
+    """A target for each model, whose detectors find something if it is memorised."""
+    return pd.concat([judged(2.0 * ever).assign(model=model) for model in models])
+
+
 TABLES = {
     "language_sample": language_sample,
     "derivation": derivation,
@@ -417,6 +423,7 @@ TABLES = {
     "exposure": exposure,
     "record_shares": record_shares,
     "attack_scores": attack_scores,
+    "detectors": detectors,
 }
 
 

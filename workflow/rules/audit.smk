@@ -92,6 +92,55 @@ rule attack_roc:
         "../scripts/make.py"
 
 
+rule extract_records:
+    input:
+        continuations=audited.CONTINUATIONS.path,
+    output:
+        extracted=audited.EXTRACTED.path,
+        extraction_shares=audited.EXTRACTION.path,
+    log:
+        "logs/extract_records/{language}/{model}.log",
+    benchmark:
+        "benchmarks/extract_records/{language}/{model}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        **made_by("palimpsest.audit.extraction:extracted_records"),
+    script:
+        "../scripts/make.py"
+
+
+rule judge_detectors:
+    input:
+        scores=audited.SCORES.path,
+        extracted=audited.EXTRACTED.path,
+        records=paths.CORPUS_OF_RECORDS,
+        answers=answers_about_target,
+    output:
+        table=audited.DETECTORS.path,
+    log:
+        "logs/judge_detectors/{language}/{model}.log",
+    benchmark:
+        "benchmarks/judge_detectors/{language}/{model}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        **made_by("palimpsest.audit.detectors:detected"),
+        **values_of("audit", "false_positive_rates"),
+        retrained=retrained_model,
+        seed=retrained_seed,
+    script:
+        "../scripts/make.py"
+
+
 rule explain_recited:
     input:
         continuations=audited.CONTINUATIONS.path,

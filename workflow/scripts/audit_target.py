@@ -36,6 +36,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--continuation", type=int, default=32, help="tokens of a continuation")
     parser.add_argument("--neighbours", type=int, default=8, help="changed texts of each record")
     parser.add_argument("--prefixes", type=int, default=7, help="records before a text")
+    parser.add_argument("--secrets", type=int, default=0, help="other digits of each record")
     parser.set_defaults(precision="fp32")
     return parser.parse_args()
 

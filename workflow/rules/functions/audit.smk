@@ -2,6 +2,7 @@
 from palimpsest.audit import kinds as audited
 from palimpsest.audit import section as audit_section
 from palimpsest.audit.interventions import MEMBERS
+from palimpsest.records import kinds as answered
 
 AUDIT_TARGET_SCRIPT = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/audit_target.py"))
 # The command that asks a target and its references
@@ -15,7 +16,7 @@ AUDIT_TARGET = (
 )
 audited_targets = audit_section.targets(settings) if settings.block("audit") else {}
 attacks_of_audit = audit_section.attacks(settings) if settings.block("audit") else []
-ASKED_OF_TARGETS = ("prompt", "continuation", "neighbours", "prefixes")
+ASKED_OF_TARGETS = ("prompt", "continuation", "neighbours", "prefixes", "secrets")
 
 
 def asked_of_audit(wildcards):
@@ -40,6 +41,27 @@ def trained_target(wildcards):
     """The folder of a target that is trained here; [] for any others."""
     asked = target_of_user(wildcards)
     return asked.model if asked.runs else []
+
+
+def retraining_of(wildcards):
+    """The trainings of a target, if the records section trains its model without records, too."""
+    runs = target_of_user(wildcards).runs
+    return runs if runs and audit_section.is_retrained(settings, runs) else None
+
+
+def answers_about_target(wildcards):
+    """Which records its model memorised, by training it again without them; [] if it is not."""
+    return answered.ANSWERS.path if retraining_of(wildcards) else []
+
+
+def retrained_model(wildcards):
+    runs = retraining_of(wildcards)
+    return runs.model if runs else None
+
+
+def retrained_seed(wildcards):
+    runs = retraining_of(wildcards)
+    return runs.seeds[0] if runs else None
 
 
 def made_files_of_target(wildcards):

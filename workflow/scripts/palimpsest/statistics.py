@@ -113,6 +113,22 @@ def wilson(share: float, n: float) -> tuple[float, float]:
     return max(0.0, centre - reach), min(1.0, centre + reach)
 
 
+def clopper_pearson(share: float, n: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The exact interval of the probability behind a share of n independent trials.
+
+    The probability is outside in at most 5 % of the cases, however few trials there are. For a
+    number of trials that is not whole, such as `effective_groups`, the formula is the same.
+
+    Source: Clopper and Pearson, Biometrika 26 (1934).
+    """
+    from scipy.special import betaincinv
+
+    beyond, hits = (1 - confidence) / 2, share * n
+    lower = betaincinv(hits, n - hits + 1, beyond) if hits > 0 else 0.0
+    upper = betaincinv(hits + 1, n - hits, 1 - beyond) if hits < n else 1.0
+    return float(lower), float(upper)
+
+
 def median_interval(values: ArrayLike) -> tuple[float, float]:
     """Two of the values, between which the median of their distribution is, whatever this is.
 

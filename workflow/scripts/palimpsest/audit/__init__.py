@@ -3,13 +3,18 @@
 from palimpsest.lazy_import import lazy_names
 
 MODULES = {
-    "ATTACKS": "attacks",
+    "ATTACKS": "membership",
+    "attacks": "scoring",
     "auc": "roc_curves",
     "continued": "continuations",
+    "exposure": "palimpsest.languages",
+    "extractable": "continuations",
     "cut": "continuations",
-    "Given": "attacks",
+    "Given": "membership",
     "Pass": "passes",
+    "one_run_epsilon": "canaries",
     "passed": "measuring",
+    "planted": "planting",
     "roc": "roc_curves",
     "statistics": "roc_curves",
     "tpr_at": "roc_curves",

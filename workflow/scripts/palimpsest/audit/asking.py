@@ -10,11 +10,11 @@ import pandas as pd
 import torch
 
 from palimpsest import tables
-from palimpsest.audit.attacks import ATTACKS
-from palimpsest.audit.attacks.attack import CHANGED
 from palimpsest.audit.continuations import Cut, continued, cut
 from palimpsest.audit.kinds import CONTINUATIONS, PASSES, TARGET
 from palimpsest.audit.measuring import passed
+from palimpsest.audit.membership import ATTACKS
+from palimpsest.audit.membership.attack import CHANGED
 from palimpsest.audit.passes import Pass
 from palimpsest.audit.versions import TEXT, Versions, versions
 from palimpsest.corpora import read_corpus
@@ -40,6 +40,7 @@ class AuditJob:
     continuation: int = 32
     neighbours: int = 8
     prefixes: int = 7
+    secrets: int = 0
     threads: int = 1
 
 
@@ -108,6 +109,7 @@ def asked(job: AuditJob, records: Audited, batch_size: int) -> tuple[pd.DataFram
         records.unseen,
         neighbours=job.neighbours,
         prefixes=job.prefixes,
+        secrets=job.secrets,
     )
     texts = {TEXT: Versions(records.texts, records.prompts), **changed}
     passes, continuations = _of_model(TARGET, target, records, texts, given, batch_size)

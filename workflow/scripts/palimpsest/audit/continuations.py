@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from palimpsest.audit.measuring import AT_ONCE, NO_ENDS, passed_tokens
+from palimpsest.errors import UserError
 from palimpsest.models.build import TextTokens
 from palimpsest.models.checkpoints import Checkpoint
 from palimpsest.training.batches import TokenisedStrings
@@ -79,6 +80,33 @@ def continued(checkpoint: Checkpoint, given: Cut, batch_size: int = AT_ONCE) -> 
         generated[row] = checkpoint.tokenizer.decode(ids)
     n_right = np.array([right.sum() for right in is_right])
     return Continued(generated, found.n_tokens, n_right, n_generated, found.nll)
+
+
+def extractable(
+    checkpoint: Checkpoint,
+    texts: Sequence[str],
+    prompt: int = 32,
+    continuation: int = 32,
+    batch_size: int = AT_ONCE,
+) -> np.ndarray:
+    """bool[texts]: whether greedy decoding from a text's first tokens gives all of the next ones.
+
+    Parameters
+    ----------
+    checkpoint : what `palimpsest.models.checkpoints.opened` returns
+    prompt, continuation : tokens of the model
+
+    Raises `UserError` if a text has fewer tokens.
+    """
+    given = cut(checkpoint, texts, [0] * len(texts), prompt, continuation)
+    if len(given.rows) < len(texts):
+        short = min({*range(len(texts))} - {*given.rows.tolist()})
+        raise UserError(
+            f"text {short} has fewer than {prompt} + {continuation} tokens of {checkpoint.name}; "
+            "ask for fewer, or leave it out"
+        )
+    found = continued(checkpoint, given, batch_size)
+    return found.n_generated == found.n_tokens
 
 
 @torch.no_grad()

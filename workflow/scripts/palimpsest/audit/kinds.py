@@ -10,6 +10,10 @@ from palimpsest.tables.kinds import Kind, kinds_in
 TARGET = "target"  # the role of a target in tables, which no reference may have
 # Statistics of the table `explained`
 IS_RECITED, MOSTLY_EXPLAINED, AS_WELL = "recited", "reference >= 0.9", "reference >= target"
+# Statistics of the table `detectors`, and the number of copies of a row about all records
+RECALL, PRECISION, FALSE_ALARMS, EPSILON = "recall", "precision", "false alarms", "epsilon"
+ALL_COPIES = 0
+ATTACK, BY_EXTRACTION = "attack", "extraction"  # families of detectors; retraining is another one
 OF_TARGET = "results/audit/{language}/{model}"
 
 columns = SHARED.extended("""
@@ -17,8 +21,9 @@ id str: name of the record
 group str: name of the record's group; records of a group are not independent
 trained bool?: whether the target was trained on the record; null: unknown
 role str: target, or the name of a reference
-version str: text (the record's own), lowercase, neighbours (changed in a few words) or prefixed
-    (after records that the target was not trained on)
+version str: text (the record's own), lowercase, neighbours (changed in a few words), prefixed
+    (after records that the target was not trained on) or secrets (up to the last digit, place 0
+    with its own digits, the others with drawn ones)
 place int: number of the changed text among those of its record, from 0
 log_probs vector: log probability of each predicted token, nats
 means vector: mean log probability of a token that the model itself draws in its place, nats
@@ -44,6 +49,26 @@ bits_per_byte_reference float: the same of the reference
 zlib float: compressed bytes of the continuation over its bytes
 category str: pattern (repeated or compressible), common (a licence or another widely copied text),
     code or other; by rules of thumb
+span str: the longest part of the continuation that greedy decoding gives letter by letter, anywhere
+span_letters int: its length in letters
+log10_samples float: decimal logarithm of the number of samples after the prompt, at temperature 1,
+    among which the continuation is with a probability of 0.5; 0 if one is enough
+decoding str: greedy, or sampling (n samples, one of which is the continuation)
+samples int?: n of (n, p)-discoverable extraction; null: greedy decoding
+probability float?: its p, the least probability that the continuation is among n samples; null
+    likewise
+family str: attack (on membership), extraction, or retraining
+detector str: an attack; greedy (share of the continuation's tokens that come out; with a slash and
+    a reference, how much more than of it), longest span, (n, p), or a measure of memorisation
+rate float?: share of records never trained on that may be found by mistake; it sets the threshold;
+    null: epsilon needs none
+copies int: how often the members are in the training data; 0: all records together
+n int: records of the row: members, or records never trained on for false alarms; for epsilon,
+    guesses about pairs
+n_found int: those of them whose score is above the threshold; for epsilon, guesses that are right
+n_records int: records of the side that are long enough for a continuation
+n_extracted int: those of them whose whole continuation the model gives, token by token
+share float: n_extracted / n_records
 value float?: the statistic; null: too few records never trained on for so few false positives
 lower float?: lower end of its 95 % interval, over groups of records; null likewise
 upper float?: its upper end
@@ -114,5 +139,47 @@ EXPLAINED = Kind(
         lower="float?: lower end of its 95 % interval, over groups of records; null likewise",
     ),
 )
+EXTRACTED = Kind(
+    "extracted",
+    "One row per record and model: how near the record's continuation is to being extracted.",
+    f"{OF_TARGET}/extracted.parquet",
+    columns(
+        "language model role id group trained n_tokens accuracy log10_samples span span_letters",
+        accuracy="float: share of the tokens of the continuation that greedy decoding gives right; "
+        "1: extracted",
+        n_tokens="int: tokens of the continuation, of the model's own tokenizer",
+    ),
+)
+EXTRACTION = Kind(
+    "extraction_shares",
+    "One row per model, side and way of decoding: how many continuations come out token by token.",
+    f"{OF_TARGET}/extraction.parquet",
+    columns(
+        """
+        language model role side decoding samples probability n_records n_extracted share lower
+        upper
+        """,
+        lower="float: lower end of its 95 % interval (Clopper and Pearson), over groups of records",
+        upper="float: its upper end",
+    ),
+)
+DETECTORS = Kind(
+    "detectors",
+    "One row per detector, share of false alarms, statistic and number of copies: what it finds of "
+    "records whose truth is known.",
+    f"{OF_TARGET}/detectors.parquet",
+    columns(
+        "language model family detector rate statistic copies n n_found value lower upper",
+        statistic="str: recall, precision (if there are as many members as others), false alarms, "
+        "or epsilon (the privacy loss of a member with its copies, from one model)",
+        value="float?: the statistic; null: too few records never trained on, a precision of "
+        "nothing found, or epsilon, of which only a lower bound is known",
+        lower="float?: lower end of its 95 % interval (exact), over groups of records; of "
+        "epsilon, the bound with a confidence of 95 %; null: too few records never trained on",
+        upper="float?: its upper end; null likewise, and for epsilon",
+    ),
+)
 OF_ASKING = (PASSES, CONTINUATIONS)
+OF_EXTRACTION = (EXTRACTED, EXTRACTION)
+OF_ATTACKS = (SCORES, ROC)
 KINDS = kinds_in(globals())

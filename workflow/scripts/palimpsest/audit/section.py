@@ -7,18 +7,19 @@ Without Memorizing Considered Infeasible, section 5.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from palimpsest.audit import kinds
-from palimpsest.audit.attacks import ATTACKS
 from palimpsest.audit.interventions import INTERVENTIONS, MEMBERS
 from palimpsest.audit.kinds import TARGET
+from palimpsest.audit.membership import ATTACKS
 from palimpsest.configuration.checks import id_of, missing_folder, unknown_models, unknown_records
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
 from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.paths import MODEL_FOLDER
+from palimpsest.records.interventions import ALL as RECORDS
 from palimpsest.requests import TRACE, WEIGHTS, Runs
 from palimpsest.section import Section
 from palimpsest.tables.kinds import Kind
@@ -61,8 +62,24 @@ def _target(settings: Settings, one: Mapping) -> Target:
         recipe=settings.block("audit")["recipe"],
         keeps=frozenset({TRACE, WEIGHTS}),
     )
+    if is_retrained(settings, runs):
+        runs = replace(runs, intervention=RECORDS, job=RECORDS)
     (folder,) = runs.paths(MODEL_FOLDER)
     return Target(one["corpus"], folder, runs, references)
+
+
+def is_retrained(settings: Settings, runs: Runs) -> bool:
+    """Whether the section `records` trains a target's model with and without these records.
+
+    Then the target is its model of all records, so that what both sections say is of one model.
+    """
+    block = settings.block("records")
+    return (
+        block is not None
+        and (runs.corpus in block["corpora"] and runs.model in block["models"])
+        and runs.recipe == block["recipe"]
+        and settings.corpus(runs.corpus).is_trained is not None
+    )
 
 
 def requests(settings: Settings) -> Iterator[Runs]:
@@ -79,9 +96,22 @@ def attacks(settings: Settings) -> list[str]:
 
 def outputs(settings: Settings) -> Iterator[str]:
     for name, target in targets(settings).items():
-        of_attacks = (kinds.SCORES, kinds.ROC) if attacks(settings) else ()
-        for kind in (*kinds.OF_ASKING, *of_attacks, *of_references(target)):
+        of_attacks = kinds.OF_ATTACKS if attacks(settings) else ()
+        of_truth = (kinds.DETECTORS,) if of_attacks and has_both_sides(settings, target) else ()
+        for kind in (
+            *kinds.OF_ASKING,
+            *kinds.OF_EXTRACTION,
+            *of_attacks,
+            *of_truth,
+            *of_references(target),
+        ):
             yield kind.path.format(language=target.corpus, model=name)
+
+
+def has_both_sides(settings: Settings, target: Target) -> bool:
+    """Whether some records are known to be members of a target's training data, and others not."""
+    is_trained = settings.corpus(target.corpus).is_trained
+    return is_trained is not None and 0 < is_trained.sum() < len(is_trained)
 
 
 def of_references(target: Target) -> tuple[Kind, ...]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 
-from palimpsest.audit.attacks import ATTACKS, Given
-from palimpsest.audit.attacks.attack import CHANGED, POPULATION, REFERENCE, SAME_TOKENS
+from palimpsest.audit import scoring
 from palimpsest.audit.classifiers import BLIND, COMBINED, blind, can_learn, combined
 from palimpsest.audit.kinds import PASSES, ROC, SCORES, TARGET
 from palimpsest.audit.passes import OF_TOKENS, Pass
@@ -27,14 +25,19 @@ ABOUT = ["language", "model", "id", "group", "trained"]
 def scores(passes: pd.DataFrame, records: pd.DataFrame, *, attacks: Sequence[str]) -> pd.DataFrame:
     """The scores of records by some attacks; those that need a reference, by each reference."""
     is_whole = (passes["role"] == TARGET) & (passes["version"] == TEXT)
-    about, found = passes.loc[is_whole, ABOUT], []
+    about = passes.loc[is_whole, ABOUT]
     texts = records.set_index("id")["text"].loc[about["id"]].tolist()
     known = {of: pass_of(rows) for of, rows in passes.groupby(["role", "version"], sort=False)}
-    unseen = (~about["trained"]).fillna(value=False).to_numpy(dtype=bool)
-    for name in attacks:
-        for reference, given in _given(known, texts, unseen, ATTACKS[name].needs):
-            score = ATTACKS[name].score(given)
-            found.append(about.assign(attack=f"{name}{reference}", score=score))
+    target = {version: found for (role, version), found in known.items() if role == TARGET}
+    wide = scoring.attacks(
+        texts,
+        target.pop(TEXT),
+        references={role: found for (role, _), found in known.items() if role != TARGET},
+        changed=target,
+        unseen=(~about["trained"]).fillna(value=False).to_numpy(dtype=bool),
+        names=attacks,
+    )
+    found = [about.assign(attack=name, score=wide[name].to_numpy()) for name in wide]
     if not found:
         return pd.DataFrame(columns=SCORES.names)
     whole = [*found, *_learned(pd.concat(found), about, records)]
@@ -54,36 +57,6 @@ def _learned(
     texts = records.set_index("id")["text"].loc[known["id"]].tolist()
     yield known.assign(attack=COMBINED, score=combined(wide, member, group, SEED))
     yield known.assign(attack=BLIND, score=blind(texts, member, group, SEED))
-
-
-def _given(
-    known: Mapping[tuple[str, str], Pass],
-    texts: Sequence[str],
-    unseen: np.ndarray,
-    needs: Sequence[str],
-) -> Iterator[tuple[str, Given]]:
-    """What an attack is given, with the name of the reference; nothing without what it needs.
-
-    `known` are passes by role and version.
-    """
-    changed = [need for need in needs if need in CHANGED]
-    if any((TARGET, version) not in known for version in changed):
-        return
-    if POPULATION in needs and not unseen.any():
-        return
-    given = Given(
-        texts,
-        known[TARGET, TEXT],
-        changed={version: known[TARGET, version] for version in changed},
-        population=unseen,
-    )
-    if REFERENCE not in needs:
-        yield "", given
-        return
-    for (role, _), reference in known.items():
-        are_same = np.array_equal(reference.end, given.target.end)
-        if role != TARGET and (are_same or SAME_TOKENS not in needs):
-            yield f"/{role}", replace(given, reference=reference)
 
 
 def pass_of(rows: pd.DataFrame) -> Pass:

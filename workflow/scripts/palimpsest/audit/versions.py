@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from palimpsest.audit.attacks.attack import LOWERCASE, NEIGHBOURS, PREFIXED
+from palimpsest.audit.membership.attack import LOWERCASE, NEIGHBOURS, PREFIXED, SECRETS
 
 TEXT = "text"  # the version of a text that is unchanged
 WORD = re.compile(r"\w+")
+DIGITS = re.compile(r"[0-9]")
 REPLACED = 0.2  # share of the words of a text that a neighbour has others for
 
 
@@ -32,6 +33,7 @@ def versions(
     *,
     neighbours: int,
     prefixes: int,
+    secrets: int = 0,
     seed: int = 0,
 ) -> dict[str, Versions]:
     """The versions with some names, of all texts.
@@ -43,6 +45,7 @@ def versions(
     unseen : bool[records], records that the model was not trained on; prefixes are of them
     neighbours : changed texts for each record
     prefixes : records before a text in the version `prefixed`
+    secrets : other values of the digits of each record; with 0, there is no such version
     """
     chance = np.random.default_rng(seed)
     found = {}
@@ -55,7 +58,33 @@ def versions(
         found[NEIGHBOURS] = _neighbours(texts, prompts, neighbours, chance)
     if PREFIXED in names and unseen.any():
         found[PREFIXED] = _prefixed(texts, prompts, unseen, prefixes, chance)
+    if SECRETS in names and secrets:
+        found[SECRETS] = _secrets(texts, prompts, secrets, chance)
     return found
+
+
+def _secrets(
+    texts: Sequence[str], prompts: Sequence[int], n: int, chance: np.random.Generator
+) -> Versions:
+    """Each text up to its last digit, and `n` times with other digits; those are predicted.
+
+    What follows the last digit is left out, because it may depend on the digits. A text without a
+    digit stands there `n` + 1 times as it is.
+    """
+    made, letters = [], []
+    for text, own in zip(texts, prompts, strict=True):
+        places = [found.start() for found in DIGITS.finditer(text, own)]
+        true = text[: places[-1] + 1] if places else text
+        values = [true] if places else [true] * (n + 1)
+        while len(values) < n + 1:
+            other = list(true)
+            for place, digit in zip(places, chance.integers(10, size=len(places)), strict=True):
+                other[place] = str(digit)
+            if (drawn := "".join(other)) != true:
+                values.append(drawn)
+        made += values
+        letters += [places[0] if places else own] * (n + 1)
+    return Versions(made, letters, n + 1)
 
 
 def _prefixed(
@@ -115,4 +144,4 @@ def _replaced(
     return text
 
 
-__all__ = ["LOWERCASE", "NEIGHBOURS", "PREFIXED", "TEXT", "Versions", "versions"]
+__all__ = ["LOWERCASE", "NEIGHBOURS", "PREFIXED", "SECRETS", "TEXT", "Versions", "versions"]

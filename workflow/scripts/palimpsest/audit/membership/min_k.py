@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from palimpsest.audit.attacks.attack import Attack, Given, lowest_mean
+from palimpsest.audit.membership.attack import Attack, Given, lowest_mean
 
 SHARE = 0.2  # of the tokens
 

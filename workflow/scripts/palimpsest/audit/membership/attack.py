@@ -15,8 +15,9 @@ if TYPE_CHECKING:  # torch loads slowly
 REFERENCE = "reference"  # the pass of another model over the same texts
 SAME_TOKENS = "same tokens"  # a reference that cuts the texts as the target does
 POPULATION = "population"  # texts that are known not to be members
-LOWERCASE, NEIGHBOURS, PREFIXED = "lowercase", "neighbours", "prefixed"  # passes of changed texts
-CHANGED = (LOWERCASE, NEIGHBOURS, PREFIXED)
+# Passes of changed texts
+LOWERCASE, NEIGHBOURS, PREFIXED, SECRETS = "lowercase", "neighbours", "prefixed", "secrets"
+CHANGED = (LOWERCASE, NEIGHBOURS, PREFIXED, SECRETS)
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class Given:
     target : the pass of the audited model over the texts
     reference : that of a reference model, or None
     changed : passes of the target over changed texts, by `LOWERCASE` and `PREFIXED` one text for
-        each text, in order; by `NEIGHBOURS` the same number of neighbours for each text, text after
-        text
+        each text, in order; by `NEIGHBOURS` and `SECRETS` the same number for each text, text
+        after text
     population : bool[texts], texts that are known not to be members, or None
     """
 

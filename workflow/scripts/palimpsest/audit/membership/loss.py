@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from palimpsest.audit.attacks.attack import Attack, Given, losses
+from palimpsest.audit.membership.attack import Attack, Given, losses
 
 
 def score(given: Given) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from palimpsest.audit.attacks.attack import NEIGHBOURS, Attack, Given, losses
+from palimpsest.audit.membership.attack import NEIGHBOURS, Attack, Given, losses
 
 
 def score(given: Given) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from palimpsest.audit.attacks.attack import PREFIXED, Attack, Given, losses
-from palimpsest.audit.attacks.lowercase import SMALLEST
+from palimpsest.audit.membership.attack import PREFIXED, Attack, Given, losses
+from palimpsest.audit.membership.lowercase import SMALLEST
 
 
 def score(given: Given) -> np.ndarray:

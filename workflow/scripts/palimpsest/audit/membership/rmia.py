@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from palimpsest.audit.attacks.attack import POPULATION, REFERENCE, Attack, Given, losses
+from palimpsest.audit.membership.attack import POPULATION, REFERENCE, Attack, Given, losses
 
 OFFLINE = 0.3  # how far the mean over models with the text is above the reference, in [0, 1]
 MARGIN = 1.0  # by which a ratio must be larger than that of another text

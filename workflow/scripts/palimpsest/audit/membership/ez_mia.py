@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from palimpsest.audit.attacks.attack import REFERENCE, SAME_TOKENS, Attack, Given
+from palimpsest.audit.membership.attack import REFERENCE, SAME_TOKENS, Attack, Given
 
 NO_ERROR = 1.0  # a text without errors is recited
 

@@ -4,7 +4,7 @@ import zlib
 
 import numpy as np
 
-from palimpsest.audit.attacks.attack import Attack, Given, losses
+from palimpsest.audit.membership.attack import Attack, Given, losses
 
 
 def score(given: Given) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from palimpsest.audit.attacks.attack import REFERENCE, Attack, Given
+from palimpsest.audit.membership.attack import REFERENCE, Attack, Given
 
 
 def score(given: Given) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from palimpsest.audit.attacks.attack import Attack, Given, lowest_mean
-from palimpsest.audit.attacks.min_k import SHARE
+from palimpsest.audit.membership.attack import Attack, Given, lowest_mean
+from palimpsest.audit.membership.min_k import SHARE
 
 
 def score(given: Given) -> np.ndarray:

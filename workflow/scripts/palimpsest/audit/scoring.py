@@ -1,0 +1,63 @@
+"""Scores of texts by attacks on membership, from what models say of the texts' tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.audit.membership import ATTACKS, Given
+from palimpsest.audit.membership.attack import CHANGED, POPULATION, REFERENCE, SAME_TOKENS
+from palimpsest.audit.passes import Pass
+
+
+def attacks(
+    texts: Sequence[str],
+    target: Pass,
+    *,
+    references: Mapping[str, Pass] | None = None,
+    changed: Mapping[str, Pass] | None = None,
+    unseen: np.ndarray | None = None,
+    names: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """The scores of texts by attacks on membership, higher for those that are taken for members.
+
+    Attacks that need what is not given have no column.
+
+    Parameters
+    ----------
+    texts : str[texts]
+    target : what the audited model says of their tokens, see `passed`
+    references : the same of other models, by their names
+    changed : what the target says of changed texts, by the version, see `versions`
+    unseen : bool[texts], texts that the target is known not to have been trained on
+    names : the attacks, all by default
+
+    Returns a row per text and a column per attack; one that needs a reference has a column for each
+    reference, with a slash and its name.
+    """
+    unseen = np.zeros(len(texts), dtype=bool) if unseen is None else unseen
+    given = Given(texts, target, changed=changed or {}, population=unseen)
+    scores = {}
+    for name in ATTACKS if names is None else names:
+        for reference, full in _given(given, references or {}, ATTACKS[name].needs):
+            scores[f"{name}{reference}"] = ATTACKS[name].score(full)
+    return pd.DataFrame(scores, index=range(len(texts)))
+
+
+def _given(
+    given: Given, references: Mapping[str, Pass], needs: Sequence[str]
+) -> Iterator[tuple[str, Given]]:
+    """What an attack is given, with the name of the reference; nothing without what it needs."""
+    if any(need in CHANGED and need not in given.changed for need in needs):
+        return
+    if POPULATION in needs and not given.population.any():
+        return
+    if REFERENCE not in needs:
+        yield "", given
+        return
+    for name, reference in references.items():
+        if SAME_TOKENS not in needs or np.array_equal(reference.end, given.target.end):
+            yield f"/{name}", replace(given, reference=reference)
