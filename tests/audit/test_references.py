@@ -11,10 +11,19 @@ from helpers.records import corpus as corpus_of
 from helpers.tiny_language_models import write
 from palimpsest import tables
 from palimpsest.audit.asking import AuditJob, audit_target
+from palimpsest.audit.findings import findings
 from palimpsest.audit.interventions import MEMBERS
-from palimpsest.audit.kinds import CONTINUATIONS, EXPLAINED, PASSES, RECITED, ROC, SCORES
+from palimpsest.audit.kinds import (
+    CONTINUATIONS,
+    EXPLAINED,
+    OF_RECITING,
+    PASSES,
+    RECITED,
+    ROC,
+    SCORES,
+)
 from palimpsest.audit.members import members
-from palimpsest.audit.references import category, explained
+from palimpsest.audit.references import category, explained, with_accuracies
 from palimpsest.audit.report import part
 from palimpsest.audit.tables import roc_table, scores
 from palimpsest.corpora.kinds import CORPUS
@@ -41,6 +50,11 @@ def continuation(name, role, n_generated, trained=True, text="goes on so"):
     }
 
 
+def explained_of(rows):
+    """What references explain, of records among which there is no duplicate."""
+    return explained(with_accuracies(pd.DataFrame(rows)).assign(duplicate=False, private=None))
+
+
 def test_shares_by_hand():
     """Of three recited records, the reference recites one mostly, and two as well or better."""
     rows = [
@@ -50,7 +64,7 @@ def test_shares_by_hand():
         *(continuation("d", role, n) for role, n in (("target", 5), ("other", 10))),
         *(continuation("e", role, n, False) for role, n in (("target", 10), ("other", 10))),
     ]
-    found = explained(pd.DataFrame(rows))
+    found = explained_of(rows)
     recited, shares = found[RECITED.name], found[EXPLAINED.name]
     assert recited["id"].tolist() == ["a", "b", "c", "e"]
     wide = shares.pivot(index="side", columns="statistic", values="value")
@@ -66,7 +80,7 @@ def test_shares_by_hand():
 
 def test_nothing_is_recited():
     rows = [continuation("a", role, 3) for role in ("target", "other")]
-    shares = explained(pd.DataFrame(rows))[EXPLAINED.name].set_index("statistic")
+    shares = explained_of(rows)[EXPLAINED.name].set_index("statistic")
     assert shares.loc["recited", "value"] == 0
     assert np.isnan(shares.loc["reference >= target", "value"])
 
@@ -138,14 +152,16 @@ def test_an_audit_has_all_attacks(audit):
 
 def test_the_report_of_an_audit(audit, tmp_path):
     """A model of random weights never saw a record: no attack but chance."""
-    _, _, made, continuations = audit
+    job, _, made, continuations = audit
     roc = roc_table(made, false_positive_rates=[0.1])
     tables.write(tmp_path / "roc.parquet", roc, ROC)
     assert set(roc["statistic"]) == {"auc", "tpr@0.1"}
-    found = explained(continuations)
-    for kind in (RECITED, EXPLAINED):
+    copies = (str(tmp_path / name) for name in ("findings.csv", "findings.json"))
+    records = tables.read(job.corpus, CORPUS)
+    found = findings(continuations, records, *copies, show_secrets=False)
+    for kind in OF_RECITING:
         tables.write(tmp_path / kind.name, found[kind.name], kind)
-    words = part({ROC.name: roc, EXPLAINED.name: found[EXPLAINED.name]})
+    words = part({ROC.name: roc, **found})
     text = "".join(f"{chapter.before} {chapter.after}" for chapter in words.chapters)
     assert "14 / 14" in text
     assert not part({}).introduction

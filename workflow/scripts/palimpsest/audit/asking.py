@@ -13,6 +13,7 @@ from palimpsest import tables
 from palimpsest.audit.attacks import ATTACKS
 from palimpsest.audit.attacks.attack import CHANGED
 from palimpsest.audit.continuations import Cut, continued, cut
+from palimpsest.audit.duplicates import duplicates_of
 from palimpsest.audit.kinds import CONTINUATIONS, PASSES, TARGET
 from palimpsest.audit.measuring import passed
 from palimpsest.audit.passes import Pass
@@ -87,8 +88,13 @@ class Audited:
 
     @property
     def unseen(self) -> np.ndarray:
-        """bool[records]: whether the target is known not to have been trained on a record."""
-        return (~self.about["trained"]).fillna(value=False).to_numpy(dtype=bool)
+        """bool[records]: whether the target is known not to have been trained on a record.
+
+        Records that nearly are ones that it was trained on do not count.
+        """
+        trained = self.about["trained"]
+        unseen = (~trained).fillna(value=False).to_numpy(dtype=bool)
+        return unseen & ~duplicates_of(self.texts, trained)
 
 
 def asked(job: AuditJob, records: Audited, batch_size: int) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from palimpsest.statistics import CONFIDENCE, Interval
 
+if TYPE_CHECKING:  # figures import this module, before any job
+    import pandas as pd
+
 DRAWS = 1000  # of the bootstrap
 AUC = "auc"
 TPR = "tpr@"  # before the share of false positives in the name of a statistic
+
+
+def judged(scores: pd.DataFrame) -> pd.DataFrame:
+    """The rows by which an attack is judged: of known members, and of others that are none nearly.
+
+    `scores` has the columns `trained` and `duplicate`, see the table `attack_scores`.
+    """
+    return scores[scores["trained"].notna() & ~scores["duplicate"].astype(bool)]
 
 
 class Curve(NamedTuple):

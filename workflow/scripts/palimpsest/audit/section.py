@@ -80,13 +80,15 @@ def attacks(settings: Settings) -> list[str]:
 def outputs(settings: Settings) -> Iterator[str]:
     for name, target in targets(settings).items():
         of_attacks = (kinds.SCORES, kinds.ROC) if attacks(settings) else ()
-        for kind in (*kinds.OF_ASKING, *of_attacks, *of_references(target)):
+        for kind in (*kinds.OF_ASKING, *of_attacks, *of_reciting(target)):
             yield kind.path.format(language=target.corpus, model=name)
+        for path in kinds.COPIES.values():
+            yield path.format(language=target.corpus, model=name)
 
 
-def of_references(target: Target) -> tuple[Kind, ...]:
-    """The kinds that need a reference; none without one."""
-    return (kinds.RECITED, kinds.EXPLAINED) if target.references else ()
+def of_reciting(target: Target) -> tuple[Kind, ...]:
+    """The kinds on what a target recites; without a reference, two of them would be empty."""
+    return kinds.OF_RECITING if target.references else (kinds.PRIVATE, kinds.FINDINGS)
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
@@ -124,6 +126,6 @@ SECTION = Section(
     interventions=INTERVENTIONS,
     outputs=outputs,
     mistakes=mistakes,
-    judged=(kinds.EXPLAINED,),
-    reported=(kinds.ROC, kinds.EXPLAINED),
+    judged=(kinds.EXPLAINED, kinds.PRIVATE),
+    reported=(kinds.ROC, kinds.EXPLAINED, kinds.PRIVATE, kinds.FINDINGS),
 )

@@ -11,9 +11,10 @@ import pandas as pd
 from palimpsest.audit.attacks import ATTACKS, Given
 from palimpsest.audit.attacks.attack import CHANGED, POPULATION, REFERENCE, SAME_TOKENS
 from palimpsest.audit.classifiers import BLIND, COMBINED, blind, can_learn, combined
+from palimpsest.audit.duplicates import duplicates_of
 from palimpsest.audit.kinds import PASSES, ROC, SCORES, TARGET
 from palimpsest.audit.passes import OF_TOKENS, Pass
-from palimpsest.audit.roc_curves import statistics
+from palimpsest.audit.roc_curves import judged, statistics
 from palimpsest.audit.versions import TEXT
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.making import makes, reads
@@ -30,7 +31,8 @@ def scores(passes: pd.DataFrame, records: pd.DataFrame, *, attacks: Sequence[str
     about, found = passes.loc[is_whole, ABOUT], []
     texts = records.set_index("id")["text"].loc[about["id"]].tolist()
     known = {of: pass_of(rows) for of, rows in passes.groupby(["role", "version"], sort=False)}
-    unseen = (~about["trained"]).fillna(value=False).to_numpy(dtype=bool)
+    about = about.assign(duplicate=duplicates_of(texts, about["trained"]))
+    unseen = (~about["trained"] & ~about["duplicate"]).fillna(value=False).to_numpy(dtype=bool)
     for name in attacks:
         for reference, given in _given(known, texts, unseen, ATTACKS[name].needs):
             score = ATTACKS[name].score(given)
@@ -45,7 +47,7 @@ def _learned(
     scores: pd.DataFrame, about: pd.DataFrame, records: pd.DataFrame
 ) -> Iterator[pd.DataFrame]:
     """The scores of attacks that learn from known members; none if few are known."""
-    known = about[about["trained"].notna()]
+    known = judged(about)
     member = known["trained"].to_numpy(dtype=bool)
     if not can_learn(member):
         return
@@ -98,12 +100,14 @@ def pass_of(rows: pd.DataFrame) -> Pass:
 def roc_table(scores: pd.DataFrame, *, false_positive_rates: Sequence[float]) -> pd.DataFrame:
     """AUC and true positive rates of every attack; no rows if no record is known to be unseen."""
     rows = []
-    for _, found in scores.dropna(subset="trained").groupby("attack", sort=False):
+    n_duplicates = scores.groupby("attack")["duplicate"].sum()
+    for attack, found in judged(scores).groupby("attack", sort=False):
         member = found["trained"].to_numpy(dtype=bool)
         if member.all():
             continue
         about = {name: found[name].iloc[0] for name in ("language", "model", "attack")}
         about |= {"n_members": int(member.sum()), "n_unseen": int((~member).sum())}
+        about |= {"n_duplicates": int(n_duplicates[attack])}
         of_attack = statistics(
             found["score"].to_numpy(), member, found["group"].to_numpy(), false_positive_rates
         )
