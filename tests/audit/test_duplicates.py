@@ -23,7 +23,10 @@ MEMBER = (
         (MEMBER.replace("spring", "summer"), True),
         (MEMBER[30:120], True),  # a part of a member
         (f"{MEMBER} {MEMBER[::-1]}", False),  # a member is a part of it
-        (MEMBER.replace("Ann Ek", "Bo Lim").replace("Lund", "Oslo").replace("coast", "north"), False),
+        (
+            MEMBER.replace("Ann Ek", "Bo Lim").replace("Lund", "Oslo").replace("coast", "north"),
+            False,
+        ),
         ("Nothing of this was said before.", False),
         ("", False),
     ],

@@ -82,7 +82,10 @@ def test_precision_and_recall_on_records_whose_truth_is_known():
 def test_telephone_numbers_of_other_countries():
     """All in international form; in national form, those of few countries."""
     share = {}
-    for form in (phonenumbers.PhoneNumberFormat.INTERNATIONAL, phonenumbers.PhoneNumberFormat.NATIONAL):
+    for form in (
+        phonenumbers.PhoneNumberFormat.INTERNATIONAL,
+        phonenumbers.PhoneNumberFormat.NATIONAL,
+    ):
         numbers = [
             phonenumbers.format_number(phonenumbers.example_number(region), form)
             for region in sorted(phonenumbers.SUPPORTED_REGIONS)

@@ -1,6 +1,7 @@
 """What references explain, by hand; categories; and an audit from a file to its tables."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,7 @@ from palimpsest.audit.tables import roc_table, scores
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.datasets.build import DatasetRequest
 from palimpsest.datasets.sampling import Sampler
+from palimpsest.models.checkpoints import opened
 from palimpsest.training.attempts import Attempts
 
 
@@ -167,9 +169,10 @@ def test_the_report_of_an_audit(audit, tmp_path):
     assert not part({}).introduction
 
 
-def test_a_reference_that_is_the_target_is_refused(audit, tmp_path):
+def test_a_reference_with_the_weights_of_the_target_is_refused(audit, tmp_path):
     job, *_ = audit
-    same = AuditJob(**{**vars(job), "reference": [("again", job.model)], "attacks": ["loss"]})
+    again = str(shutil.copytree(job.model, tmp_path / "again"))
+    same = AuditJob(**{**vars(job), "reference": [("again", again)], "attacks": ["loss"]})
     said = message(lambda: audit_target(same, attempts_in(tmp_path)))
     assert "one model under two names" in said
 
@@ -178,6 +181,22 @@ def test_records_that_are_too_short_for_a_continuation(audit, tmp_path):
     job, *_ = audit
     long = AuditJob(**{**vars(job), "prompt": 100})
     assert "lower audit/prompt" in message(lambda: audit_target(long, attempts_in(tmp_path)))
+
+
+def test_records_that_are_too_short_are_counted(audit, tmp_path, caplog):
+    """They are attacked, and not continued: those of one digit have a letter less."""
+    job, *_ = audit
+    checkpoint = opened(job.model)
+    lengths = [
+        len(ids) for ids in checkpoint.tokenizer([row["text"] for row in RECORDS])["input_ids"]
+    ]
+    files = {name: str(tmp_path / name) for name in ("passes", "continuations")}
+    alone = {"reference": [], "attacks": ["loss"], "prompt": max(lengths) - 1, "continuation": 1}
+    audit_target(AuditJob(**{**vars(job), **files, **alone}), attempts_in(tmp_path))
+    n_short = sum(length < max(lengths) for length in lengths)
+    assert 0 < n_short < 28
+    assert f"{n_short} of 28 records of mine have fewer than" in caplog.text
+    assert len(tables.read(files["continuations"], CONTINUATIONS)) == 28 - n_short
 
 
 def test_without_records_that_are_known_there_is_no_roc(audit):

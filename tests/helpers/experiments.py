@@ -71,5 +71,5 @@ OF_FULL_MODELS = {
     *("adapters", "layers", "epochs", "information_epochs", "unlearning_transfer"),
     *("fields", "exposure", "field_values"),
     *("audit_passes", "audit_continuations", "attack_scores", "attack_roc"),
-    *("recited", "explained"),
+    *("recited", "explained", "private_shares", "audit_findings"),
 }

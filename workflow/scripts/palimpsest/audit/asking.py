@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ from palimpsest.errors import UserError
 from palimpsest.jobs.memory import less_next_time
 from palimpsest.models.checkpoints import Checkpoint, opened
 from palimpsest.training.attempts import Attempts
+
+log = logging.getLogger("palimpsest")
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,12 @@ def asked(job: AuditJob, records: Audited, batch_size: int) -> tuple[pd.DataFram
         raise UserError(
             f"audit: no record of {job.language} has {job.prompt} + {job.continuation} tokens of "
             f"{job.model}; lower audit/prompt or audit/continuation, or give records prompts"
+        )
+    if n_short := len(records.texts) - len(given.rows):
+        log.warning(
+            "audit/targets/%s: %s of %s records of %s have fewer than %s + %s tokens (audit/prompt "
+            "and audit/continuation), so they are attacked, and not continued",
+            *(job.name, n_short, len(records.texts), job.language, job.prompt, job.continuation),
         )
     needs = dict.fromkeys(need for name in job.attacks for need in ATTACKS[name].needs)
     changed = versions(

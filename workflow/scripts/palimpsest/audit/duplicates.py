@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 LETTERS = 5  # of the n-grams
-NEARLY = 0.9  # share of a record's n-grams that one member has; of equal lengths, a Jaccard index of 0.82
+NEARLY = 0.9  # share of a record's n-grams that one member has; a Jaccard index of about 0.8
 AT_ONCE = 256  # records that are compared with all members at the same time
 FEATURES = 2**20
 NO_WORD = re.compile(r"[\W_]+")

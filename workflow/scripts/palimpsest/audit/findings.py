@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-import numpy as np
 import pandas as pd
 
 from palimpsest.audit.duplicates import duplicates_of
@@ -17,12 +16,14 @@ from palimpsest.audit.kinds import (
     PRIVATE,
     RECITED,
     TARGET,
+    URL,
 )
-from palimpsest.audit.private import URL, Secret, masked, secrets
+from palimpsest.audit.private import Secret, masked, secrets
 from palimpsest.audit.references import (
     MOSTLY,
     category,
     explained,
+    is_private,
     share,
     sides,
     with_accuracies,
@@ -70,11 +71,6 @@ def findings(
     return found
 
 
-def is_private(private: pd.Series) -> pd.Series:
-    """Whether records hold private information other than a URL, by the column `private`."""
-    return private.fillna("").map(lambda kinds: bool(set(kinds.split(", ")) - {URL, ""}))
-
-
 def _private(target: pd.DataFrame, texts: pd.Series) -> Iterator[dict]:
     """For each continuation, the columns `private` and `verbatim`, and the masked texts."""
     given = (target["prompt"] + target["continuation"]).tolist()
@@ -87,10 +83,11 @@ def _private(target: pd.DataFrame, texts: pd.Series) -> Iterator[dict]:
         begin, end = len(row.prompt), len(part)
         inside = [one for one in found if _is_inside(one, begin, end)]
         pieces = [one.within(begin, end) for one in inside if one.kind != URL]
-        said = [text[one.begin : one.end] in row.generated for one in pieces]
+        is_known = not pd.isna(row.generated)
+        said = [is_known and text[one.begin : one.end] in row.generated for one in pieces]
         yield {
             "private": ", ".join(sorted({one.kind for one in inside})) or None,
-            "verbatim": any(said) if said else None,
+            "verbatim": any(said) if said and is_known else None,
             "masked_prompt": masked(text, found, 0, begin),
             "masked_continuation": masked(text, found, begin, end),
         }

@@ -11,6 +11,7 @@ TARGET = "target"  # the role of a target in tables, which no reference may have
 # Statistics of the table `explained`
 IS_RECITED, MOSTLY_EXPLAINED, AS_WELL = "recited", "reference >= 0.9", "reference >= target"
 UNSEEN = "unseen"  # the side of records that a target was not trained on
+URL = "url"  # a kind of private information; alone it does not count: most are of a public page
 OF_ALL, OF_RECITED = "of all", "of recited"
 OF_TARGET = "results/audit/{language}/{model}"
 
@@ -49,7 +50,7 @@ duplicate bool: whether the record is said to be no member and nearly is one; th
 private str?: kinds of private information of which the continuation has half of the letters or
     more: email, phone, card, iban, ssn, ip, url; null: none
 verbatim bool?: whether greedy decoding gives such letters one by one, of a url not counted; null:
-    there are none
+    there are none, or the target's tokenizer does not give back letters from tokens
 category str: pattern (repeated or compressible), common (a licence or another widely copied text),
     code or other; by rules of thumb
 value float?: the statistic; null: too few records never trained on for so few false positives
@@ -69,14 +70,15 @@ PASSES = Kind(
 CONTINUATIONS = Kind(
     "audit_continuations",
     "One row per record and model: the continuation of the record's beginning, as greedy decoding "
-    "gives it, beside the true one. Texts are as they are: the folder `raw` is not to be handed on.",
+    "gives it, beside the true one. Secrets are not masked: do not hand on the folder `raw`.",
     f"{OF_TARGET}/raw/continuations.parquet",
     columns(
         """
         language model role id group trained prompt continuation generated n_tokens n_right
         n_generated nll
         """,
-        generated="str: the same number of tokens by greedy decoding from the prompt",
+        generated="str?: the same number of tokens by greedy decoding from the prompt; null: the "
+        "model's tokenizer does not give back the true continuation from its tokens",
         n_tokens="int: tokens of the continuation, of the model's own tokenizer",
         n_right="int: tokens that are the most probable ones after the true tokens before them "
         "(teacher-forced)",
@@ -108,7 +110,8 @@ RECITED = Kind(
     columns(
         """
         language model reference id group trained prompt continuation accuracy accuracy_reference
-        forced forced_reference bits_per_byte bits_per_byte_reference zlib category duplicate private
+        forced forced_reference bits_per_byte bits_per_byte_reference zlib category duplicate
+        private
         """
     ),
 )

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from palimpsest.audit.kinds import URL
+
 if TYPE_CHECKING:
     from presidio_analyzer import AnalyzerEngine
     from spacy.tokens import Doc
 
-URL = "url"  # is found and masked, and alone makes no record private: most are of a public page
 KINDS = {
     "EMAIL_ADDRESS": "email",
     "PHONE_NUMBER": "phone",
@@ -70,7 +71,7 @@ def masked(text: str, found: Sequence[Secret], begin: int = 0, end: int | None =
 
 
 def _recognised(text: str) -> Iterator[tuple[float, Secret]]:
-    for one in _analyzer().analyze(text, "en"):
+    for one in analyzer().analyze(text, "en"):
         yield one.score, Secret(KINDS[one.entity_type], one.start, one.end)
 
 
@@ -84,7 +85,7 @@ def _apart(found: Iterator[tuple[float, Secret]]) -> list[Secret]:
 
 
 @cache
-def _analyzer() -> AnalyzerEngine:
+def analyzer() -> AnalyzerEngine:
     """Presidio, which otherwise would fetch a language model and a list of domains."""
     import spacy
     from presidio_analyzer import AnalyzerEngine, Pattern, PatternRecognizer, RecognizerRegistry

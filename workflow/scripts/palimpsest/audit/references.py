@@ -24,6 +24,7 @@ from palimpsest.audit.kinds import (
     RECITED,
     TARGET,
     UNSEEN,
+    URL,
 )
 from palimpsest.statistics import Interval, effective_groups, wilson
 
@@ -82,6 +83,12 @@ def with_accuracies(continuations: pd.DataFrame) -> pd.DataFrame:
 
 def sides(trained: pd.Series) -> pd.Series:
     return trained.map(SIDES).fillna(UNKNOWN)
+
+
+def is_private(private: pd.Series) -> pd.Series:
+    """Whether records hold private information other than a URL, by the column `private`."""
+    found = private.fillna("").map(lambda kinds: bool(set(kinds.split(", ")) - {URL, ""}))
+    return found.astype(bool)  # of no record, it would be text
 
 
 def _shares(both: pd.DataFrame) -> Iterator[dict]:
