@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import rankdata
+from scipy.stats import binomtest, norm, rankdata
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from palimpsest import audit
@@ -15,7 +15,7 @@ from palimpsest.audit.classifiers import blind, combined
 from palimpsest.audit.membership import ATTACKS, Given
 from palimpsest.audit.membership.attack import LOWERCASE, NEIGHBOURS, PREFIXED, SECRETS
 from palimpsest.audit.passes import Pass
-from palimpsest.audit.roc_curves import auc, roc, statistics, tpr_at
+from palimpsest.audit.roc_curves import auc, roc, statistics, tpr_at, unanimous
 from palimpsest.audit.versions import versions
 
 TEXTS = ["Ann Ek was born in Lund.", "x x x x x x x x x x x x"]
@@ -128,6 +128,37 @@ def test_intervals_cover_the_truth():
             hits[name] += found[name].lower <= value <= found[name].upper
     assert hits["auc"] >= 0.9 * 200
     assert hits["tpr@0.05"] >= 0.87 * 200
+
+
+@pytest.mark.parametrize("n", [5, 23])
+@pytest.mark.parametrize("truth", [0.5, 0.9, 0.97, 0.999])
+def test_intervals_cover_a_truth_that_few_texts_hardly_tell_from_certainty(truth, n):
+    """Two normal distributions, `n` members and as many others; 7 % are missed at most.
+
+    With perfect separation, all draws of a bootstrap are alike: alone, it would miss 0.999 in 97 %
+    of the cases. The bounds leave three standard errors of 200 simulations.
+    """
+    chance, member = np.random.default_rng(0), np.arange(2 * n) < n
+    distance, missed = norm.ppf(truth) * np.sqrt(2), {"auc": 0, "tpr@0.2": 0}
+    true = {"auc": truth, "tpr@0.2": norm.cdf(norm.ppf(0.2) + distance)}
+    for seed in range(200):
+        score = chance.normal(size=2 * n) + distance * member
+        found = statistics(score, member, np.arange(2 * n), [0.2], seed=seed)
+        for name, (value, lower, upper) in found.items():
+            assert lower <= value <= upper
+            assert lower < upper
+            missed[name] += not lower <= true[name] <= upper
+    assert missed["auc"] <= 200 * 0.12
+    assert missed["tpr@0.2"] <= 200 * 0.12
+
+
+def test_ends_of_values_that_are_all_alike():
+    """As of Clopper and Pearson; of ties, on both sides."""
+    assert unanimous(1.0, 10) == pytest.approx((binomtest(10, 10).proportion_ci().low, 1))
+    assert unanimous(0.0, 10) == pytest.approx((0, binomtest(0, 10).proportion_ci().high))
+    assert unanimous(0.5, 10) == pytest.approx((0.5 - 0.1542, 0.5 + 0.1542), abs=1e-4)
+    tied = statistics(np.ones(20), np.arange(20) < 10, np.arange(20), [])["auc"]
+    assert tied == pytest.approx((0.5, *unanimous(0.5, 10)))
 
 
 def test_texts_of_a_group_count_once():

@@ -86,6 +86,18 @@ def test_a_continuation_is_what_greedy_decoding_says(checkpoint):
         assert text[n:] == checkpoint.tokenizer.decode(ids[4:])
 
 
+def test_a_tokenizer_that_does_not_give_back_its_texts(tmp_path):
+    """This one has no decoder: `An ##n` for `Ann`. Nothing is claimed of what it generates.
+
+    The first text is cut between whole words.
+    """
+    checkpoint = opened(write(tmp_path / "model", tokenizer=word_piece))
+    given = cut(checkpoint, SAID, [0, 0, 0], 3, 3)
+    found = continued(checkpoint, given)
+    assert found.generated[1:] == [None, None]
+    assert np.isfinite(found.nll).all()
+
+
 def test_texts_that_are_too_short_are_left_out(checkpoint):
     given = cut(checkpoint, ["a", SAID[0], "a b c"], [0, 0, 2], 4, 3)
     assert given.rows.tolist() == [1, 2]

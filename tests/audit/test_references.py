@@ -1,6 +1,7 @@
 """What references explain, by hand; categories; and an audit from a file to its tables."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -11,15 +12,25 @@ from helpers.records import corpus as corpus_of
 from helpers.tiny_language_models import write
 from palimpsest import tables
 from palimpsest.audit.asking import AuditJob, audit_target
+from palimpsest.audit.findings import findings
 from palimpsest.audit.interventions import MEMBERS
-from palimpsest.audit.kinds import CONTINUATIONS, EXPLAINED, PASSES, RECITED, ROC, SCORES
+from palimpsest.audit.kinds import (
+    CONTINUATIONS,
+    EXPLAINED,
+    OF_RECITING,
+    PASSES,
+    RECITED,
+    ROC,
+    SCORES,
+)
 from palimpsest.audit.members import members
-from palimpsest.audit.references import category, explained
+from palimpsest.audit.references import category, explained, with_accuracies
 from palimpsest.audit.report import part
 from palimpsest.audit.tables import roc_table, scores
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.datasets.build import DatasetRequest
 from palimpsest.datasets.sampling import Sampler
+from palimpsest.models.checkpoints import opened
 from palimpsest.training.attempts import Attempts
 
 
@@ -41,6 +52,11 @@ def continuation(name, role, n_generated, trained=True, text="goes on so"):
     }
 
 
+def explained_of(rows):
+    """What references explain, of records among which there is no duplicate."""
+    return explained(with_accuracies(pd.DataFrame(rows)).assign(duplicate=False, private=None))
+
+
 def test_shares_by_hand():
     """Of three recited records, the reference recites one mostly, and two as well or better."""
     rows = [
@@ -50,7 +66,7 @@ def test_shares_by_hand():
         *(continuation("d", role, n) for role, n in (("target", 5), ("other", 10))),
         *(continuation("e", role, n, False) for role, n in (("target", 10), ("other", 10))),
     ]
-    found = explained(pd.DataFrame(rows))
+    found = explained_of(rows)
     recited, shares = found[RECITED.name], found[EXPLAINED.name]
     assert recited["id"].tolist() == ["a", "b", "c", "e"]
     wide = shares.pivot(index="side", columns="statistic", values="value")
@@ -66,7 +82,7 @@ def test_shares_by_hand():
 
 def test_nothing_is_recited():
     rows = [continuation("a", role, 3) for role in ("target", "other")]
-    shares = explained(pd.DataFrame(rows))[EXPLAINED.name].set_index("statistic")
+    shares = explained_of(rows)[EXPLAINED.name].set_index("statistic")
     assert shares.loc["recited", "value"] == 0
     assert np.isnan(shares.loc["reference >= target", "value"])
 
@@ -138,22 +154,25 @@ def test_an_audit_has_all_attacks(audit):
 
 def test_the_report_of_an_audit(audit, tmp_path):
     """A model of random weights never saw a record: no attack but chance."""
-    _, _, made, continuations = audit
+    job, _, made, continuations = audit
     roc = roc_table(made, false_positive_rates=[0.1])
     tables.write(tmp_path / "roc.parquet", roc, ROC)
     assert set(roc["statistic"]) == {"auc", "tpr@0.1"}
-    found = explained(continuations)
-    for kind in (RECITED, EXPLAINED):
+    copies = (str(tmp_path / name) for name in ("findings.csv", "findings.json"))
+    records = tables.read(job.corpus, CORPUS)
+    found = findings(continuations, records, *copies, show_secrets=False)
+    for kind in OF_RECITING:
         tables.write(tmp_path / kind.name, found[kind.name], kind)
-    words = part({ROC.name: roc, EXPLAINED.name: found[EXPLAINED.name]})
+    words = part({ROC.name: roc, **found})
     text = "".join(f"{chapter.before} {chapter.after}" for chapter in words.chapters)
     assert "14 / 14" in text
     assert not part({}).introduction
 
 
-def test_a_reference_that_is_the_target_is_refused(audit, tmp_path):
+def test_a_reference_with_the_weights_of_the_target_is_refused(audit, tmp_path):
     job, *_ = audit
-    same = AuditJob(**{**vars(job), "reference": [("again", job.model)], "attacks": ["loss"]})
+    again = str(shutil.copytree(job.model, tmp_path / "again"))
+    same = AuditJob(**{**vars(job), "reference": [("again", again)], "attacks": ["loss"]})
     said = message(lambda: audit_target(same, attempts_in(tmp_path)))
     assert "one model under two names" in said
 
@@ -162,6 +181,22 @@ def test_records_that_are_too_short_for_a_continuation(audit, tmp_path):
     job, *_ = audit
     long = AuditJob(**{**vars(job), "prompt": 100})
     assert "lower audit/prompt" in message(lambda: audit_target(long, attempts_in(tmp_path)))
+
+
+def test_records_that_are_too_short_are_counted(audit, tmp_path, caplog):
+    """They are attacked, and not continued: those of one digit have a letter less."""
+    job, *_ = audit
+    checkpoint = opened(job.model)
+    lengths = [
+        len(ids) for ids in checkpoint.tokenizer([row["text"] for row in RECORDS])["input_ids"]
+    ]
+    files = {name: str(tmp_path / name) for name in ("passes", "continuations")}
+    alone = {"reference": [], "attacks": ["loss"], "prompt": max(lengths) - 1, "continuation": 1}
+    audit_target(AuditJob(**{**vars(job), **files, **alone}), attempts_in(tmp_path))
+    n_short = sum(length < max(lengths) for length in lengths)
+    assert 0 < n_short < 28
+    assert f"{n_short} of 28 records of mine have fewer than" in caplog.text
+    assert len(tables.read(files["continuations"], CONTINUATIONS)) == 28 - n_short
 
 
 def test_without_records_that_are_known_there_is_no_roc(audit):

@@ -396,7 +396,9 @@ def attack_scores(models, seeds, ever):
     trained = frame["id"].isin(records[:20])
     found = trained & (frame["attack"] == "loss") & ever
     score = chance.random(len(frame)) + 2.0 * found
-    return frame.assign(group=frame["id"], trained=trained.astype("boolean"), score=score)
+    return frame.assign(
+        group=frame["id"], trained=trained.astype("boolean"), duplicate=False, score=score
+    )
 
 
 def detectors(models, seeds, ever):

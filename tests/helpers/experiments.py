@@ -73,4 +73,5 @@ OF_FULL_MODELS = {
     *("audit_passes", "audit_continuations", "attack_scores", "attack_roc"),
     *("recited", "explained", "extracted", "extraction_shares"),
     *("detectors", "planted_secrets"),
+    *("recited", "explained", "private_shares", "audit_findings"),
 }

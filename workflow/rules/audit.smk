@@ -141,23 +141,25 @@ rule judge_detectors:
         "../scripts/make.py"
 
 
-rule explain_recited:
+rule audit_findings:
     input:
         continuations=audited.CONTINUATIONS.path,
+        records=paths.CORPUS_OF_RECORDS,
     output:
-        recited=audited.RECITED.path,
-        explained=audited.EXPLAINED.path,
+        **{kind.name: kind.path for kind in audited.OF_RECITING},
+        **audited.COPIES,
     log:
-        "logs/explain_recited/{language}/{model}.log",
+        "logs/audit_findings/{language}/{model}.log",
     benchmark:
-        "benchmarks/explain_recited/{language}/{model}.tsv"
+        "benchmarks/audit_findings/{language}/{model}.tsv"
     conda:
-        "../../envs/analysis.yaml"
+        "../../envs/private.yaml"
     threads: 1
     resources:
         mem_mb=4000,
         runtime=30,
     params:
-        **made_by("palimpsest.audit.references:explained"),
+        **made_by("palimpsest.audit.findings:findings"),
+        **values_of("audit", "show_secrets"),
     script:
         "../scripts/make.py"

@@ -91,9 +91,7 @@ def headline(rows: Iterable[str], csv: str, json: str, **files: Iterable[str]) -
         given = {name: tables.read_all(files[kind.name], kind) for name, kind in kinds.items()}
         found.append(function(**given))
     table = pd.concat([part for part in found if not part.empty] or found)[HEADLINE.names]
-    with tables.replacing(csv) as as_csv, tables.replacing(json) as as_json:
-        table.to_csv(as_csv, index=False)
-        table.to_json(as_json, orient="records", indent=2, force_ascii=False, double_precision=15)
+    tables.write_copies(table, csv, json)
     return table
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import torch
 
 from palimpsest import tables
 from palimpsest.audit.continuations import Cut, continued, cut
+from palimpsest.audit.duplicates import duplicates_of
 from palimpsest.audit.kinds import CONTINUATIONS, PASSES, TARGET
 from palimpsest.audit.measuring import passed
 from palimpsest.audit.membership import ATTACKS
@@ -22,6 +24,8 @@ from palimpsest.errors import UserError
 from palimpsest.jobs.memory import less_next_time
 from palimpsest.models.checkpoints import Checkpoint, opened
 from palimpsest.training.attempts import Attempts
+
+log = logging.getLogger("palimpsest")
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,13 @@ class Audited:
 
     @property
     def unseen(self) -> np.ndarray:
-        """bool[records]: whether the target is known not to have been trained on a record."""
-        return (~self.about["trained"]).fillna(value=False).to_numpy(dtype=bool)
+        """bool[records]: whether the target is known not to have been trained on a record.
+
+        Records that nearly are ones that it was trained on do not count.
+        """
+        trained = self.about["trained"]
+        unseen = (~trained).fillna(value=False).to_numpy(dtype=bool)
+        return unseen & ~duplicates_of(self.texts, trained)
 
 
 def asked(job: AuditJob, records: Audited, batch_size: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -100,6 +109,12 @@ def asked(job: AuditJob, records: Audited, batch_size: int) -> tuple[pd.DataFram
         raise UserError(
             f"audit: no record of {job.language} has {job.prompt} + {job.continuation} tokens of "
             f"{job.model}; lower audit/prompt or audit/continuation, or give records prompts"
+        )
+    if n_short := len(records.texts) - len(given.rows):
+        log.warning(
+            "audit/targets/%s: %s of %s records of %s have fewer than %s + %s tokens (audit/prompt "
+            "and audit/continuation), so they are attacked, and not continued",
+            *(job.name, n_short, len(records.texts), job.language, job.prompt, job.continuation),
         )
     needs = dict.fromkeys(need for name in job.attacks for need in ATTACKS[name].needs)
     changed = versions(

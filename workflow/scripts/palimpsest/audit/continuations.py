@@ -60,9 +60,12 @@ def cut(
 
 
 class Continued(NamedTuple):
-    """What one model makes of continuations: int[texts] and float64[texts], see the table."""
+    """What one model makes of continuations: int[texts] and float64[texts], see the table.
 
-    generated: list[str]
+    `generated` is None if the tokenizer does not give back the true continuation from its tokens.
+    """
+
+    generated: list[str | None]
     n_tokens: np.ndarray
     n_right: np.ndarray
     n_generated: np.ndarray
@@ -74,10 +77,14 @@ def continued(checkpoint: Checkpoint, given: Cut, batch_size: int = AT_ONCE) -> 
     encoded = encode_records(checkpoint, given.texts, given.prompts)
     found = passed_tokens(checkpoint, given.texts, encoded, given.prompts, batch_size)
     is_right = found.split(found.rank == 1)
-    n_generated, generated = np.zeros(len(given.texts), dtype=int), [""] * len(given.texts)
+    n_generated = np.zeros(len(given.texts), dtype=int)
+    generated: list[str | None] = [None] * len(given.texts)
     for row, ids, true in _decoded(checkpoint, encoded, batch_size):
         n_generated[row] = (ids == true).sum()
-        generated[row] = checkpoint.tokenizer.decode(ids)
+        letters = given.texts[row][given.prompts[row] :]
+        # Some tokenizers leave out a blank where a text begins.
+        if checkpoint.tokenizer.decode(true).strip() == letters.strip():
+            generated[row] = checkpoint.tokenizer.decode(ids)
     n_right = np.array([right.sum() for right in is_right])
     return Continued(generated, found.n_tokens, n_right, n_generated, found.nll)
 

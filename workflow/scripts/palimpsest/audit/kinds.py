@@ -14,6 +14,9 @@ IS_RECITED, MOSTLY_EXPLAINED, AS_WELL = "recited", "reference >= 0.9", "referenc
 RECALL, PRECISION, FALSE_ALARMS, EPSILON = "recall", "precision", "false alarms", "epsilon"
 ALL_COPIES = 0
 ATTACK, BY_EXTRACTION = "attack", "extraction"  # families of detectors; retraining is another one
+UNSEEN = "unseen"  # the side of records that a target was not trained on
+URL = "url"  # a kind of private information; alone it does not count: most are of a public page
+OF_ALL, OF_RECITED = "of all", "of recited"
 OF_TARGET = "results/audit/{language}/{model}"
 
 columns = SHARED.extended("""
@@ -47,6 +50,12 @@ forced_reference float: the same of the reference
 bits_per_byte float: loss of the continuation after the prompt, bits per byte
 bits_per_byte_reference float: the same of the reference
 zlib float: compressed bytes of the continuation over its bytes
+duplicate bool: whether the record is said to be no member and nearly is one; then it is left out of
+    all curves, shares and placebos
+private str?: kinds of private information of which the continuation has half of the letters or
+    more: email, phone, card, iban, ssn, ip, url; null: none
+verbatim bool?: whether greedy decoding gives such letters one by one, of a url not counted; null:
+    there are none, or the target's tokenizer does not give back letters from tokens
 category str: pattern (repeated or compressible), common (a licence or another widely copied text),
     code or other; by rules of thumb
 span str: the longest part of the continuation that greedy decoding gives letter by letter, anywhere
@@ -86,14 +95,15 @@ PASSES = Kind(
 CONTINUATIONS = Kind(
     "audit_continuations",
     "One row per record and model: the continuation of the record's beginning, as greedy decoding "
-    "gives it, beside the true one.",
-    f"{OF_TARGET}/continuations.parquet",
+    "gives it, beside the true one. Secrets are not masked: do not hand on the folder `raw`.",
+    f"{OF_TARGET}/raw/continuations.parquet",
     columns(
         """
         language model role id group trained prompt continuation generated n_tokens n_right
         n_generated nll
         """,
-        generated="str: the same number of tokens by greedy decoding from the prompt",
+        generated="str?: the same number of tokens by greedy decoding from the prompt; null: the "
+        "model's tokenizer does not give back the true continuation from its tokens",
         n_tokens="int: tokens of the continuation, of the model's own tokenizer",
         n_right="int: tokens that are the most probable ones after the true tokens before them "
         "(teacher-forced)",
@@ -105,23 +115,28 @@ SCORES = Kind(
     "attack_scores",
     "One row per record and attack.",
     f"{OF_TARGET}/scores.parquet",
-    columns("language model attack id group trained score"),
+    columns("language model attack id group trained duplicate score"),
 )
 ROC = Kind(
     "attack_roc",
     "One row per attack and statistic of its ROC curve.",
     f"{OF_TARGET}/roc.parquet",
-    columns("language model attack n_members n_unseen statistic value lower upper"),
+    columns(
+        "language model attack n_members n_unseen n_duplicates statistic value lower upper",
+        n_duplicates="int: records that are said to be no members and nearly are one: left out",
+    ),
 )
 RECITED = Kind(
     "recited",
     "One row per record whose continuation the target recites, and reference: how the reference "
-    "model continues it.",
+    "model continues it. Of private information, kind and length are shown, unless "
+    "audit/show_secrets.",
     f"{OF_TARGET}/recited.parquet",
     columns(
         """
         language model reference id group trained prompt continuation accuracy accuracy_reference
-        forced forced_reference bits_per_byte bits_per_byte_reference zlib category
+        forced forced_reference bits_per_byte bits_per_byte_reference zlib category duplicate
+        private
         """
     ),
 )
@@ -179,7 +194,39 @@ DETECTORS = Kind(
         upper="float?: its upper end; null likewise, and for epsilon",
     ),
 )
-OF_ASKING = (PASSES, CONTINUATIONS)
 OF_EXTRACTION = (EXTRACTED, EXTRACTION)
 OF_ATTACKS = (SCORES, ROC)
+PRIVATE = Kind(
+    "private_shares",
+    "One row per side and statistic: how many records hold private information.",
+    f"{OF_TARGET}/private.parquet",
+    columns(
+        "language model side n_records n_recited statistic value lower upper",
+        n_records="int: records of the side that were to be continued",
+        statistic="str: of all (share of these records that hold private information, other than a "
+        "url), or of recited (the same of those that the target recites)",
+        value="float?: the share; null: no record is recited",
+        lower="float?: lower end of its 95 % interval, over groups of records; null likewise",
+    ),
+)
+FINDINGS = Kind(
+    "audit_findings",
+    "One row per record that the target recites; first those that matter. Of private information, "
+    "kind and length are shown, unless audit/show_secrets.",
+    f"{OF_TARGET}/findings.parquet",
+    columns(
+        """
+        language model id group trained duplicate matters private verbatim reference? accuracy
+        accuracy_reference? explained bits_per_byte category prompt continuation
+        """,
+        matters="bool: whether the record holds private information other than a url, no reference "
+        "recites it as well, and it is not known that the target was never trained on it",
+        reference="str?: the reference that recites most of it; null: there is no reference",
+        accuracy_reference="float?: its share of the tokens of the continuation; null likewise",
+        explained="bool?: whether this is as much as the target gives, or more; null likewise",
+    ),
+)
+COPIES = {"csv": f"{OF_TARGET}/findings.csv", "json": f"{OF_TARGET}/findings.json"}
+OF_ASKING = (PASSES, CONTINUATIONS)
+OF_RECITING = (PRIVATE, FINDINGS, RECITED, EXPLAINED)
 KINDS = kinds_in(globals())

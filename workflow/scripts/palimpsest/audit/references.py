@@ -18,18 +18,18 @@ import pandas as pd
 
 from palimpsest.audit.kinds import (
     AS_WELL,
-    CONTINUATIONS,
     EXPLAINED,
     IS_RECITED,
     MOSTLY_EXPLAINED,
     RECITED,
     TARGET,
+    UNSEEN,
+    URL,
 )
-from palimpsest.making import makes, reads
 from palimpsest.statistics import Interval, effective_groups, wilson
 
 MOSTLY = 0.9  # share of the tokens of a continuation that counts as recited; the paper's
-SIDES = {True: "trained", False: "unseen"}
+SIDES = {True: "trained", False: UNSEEN}
 UNKNOWN = "unknown"
 # Rules of thumb
 PATTERN = 0.5  # compressed bytes over bytes, below which a text is a pattern
@@ -45,24 +45,25 @@ CODE = re.compile(
 )
 
 
-@reads(continuations=CONTINUATIONS)
-@makes(RECITED, EXPLAINED)
-def explained(continuations: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def explained(measured: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The records that a target recites, and what references recite of them.
 
     A continuation is recited if greedy decoding from the prompt gives `MOSTLY` of its tokens. Each
     model is scored on its own tokens of the same span of text.
+
+    Parameters
+    ----------
+    measured : a table `audit_continuations` after `with_accuracies`, with the columns `duplicate`
+        and `private`
     """
-    measured = with_accuracies(continuations)
     target = measured[measured["role"] == TARGET]
     recited, shares = [], []
     for reference, other in measured[measured["role"] != TARGET].groupby("role", sort=False):
         both = target.merge(other, on="id", suffixes=("", "_reference"), validate="one_to_one")
         both = both.assign(reference=reference, category=[*map(category, both["continuation"])])
         both["zlib"] = [*map(compressed, both["continuation"])]
-        is_recited = both["accuracy"] >= MOSTLY
-        recited.append(both.loc[is_recited, RECITED.names])
-        shares += list(_shares(both, is_recited))
+        recited.append(both.loc[both["accuracy"] >= MOSTLY, RECITED.names])
+        shares += list(_shares(both[~both["duplicate"]]))
     return {
         RECITED.name: pd.concat(recited, ignore_index=True)
         if recited
@@ -80,9 +81,19 @@ def with_accuracies(continuations: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _shares(both: pd.DataFrame, is_recited: pd.Series) -> Iterator[dict]:
+def sides(trained: pd.Series) -> pd.Series:
+    return trained.map(SIDES).fillna(UNKNOWN)
+
+
+def is_private(private: pd.Series) -> pd.Series:
+    """Whether records hold private information other than a URL, by the column `private`."""
+    found = private.fillna("").map(lambda kinds: bool(set(kinds.split(", ")) - {URL, ""}))
+    return found.astype(bool)  # of no record, it would be text
+
+
+def _shares(both: pd.DataFrame) -> Iterator[dict]:
     """The rows of the table `explained` of one reference."""
-    side = both["trained"].map(SIDES).fillna(UNKNOWN)
+    side, is_recited = sides(both["trained"]), both["accuracy"] >= MOSTLY
     better = {
         MOSTLY_EXPLAINED: both["accuracy_reference"] >= MOSTLY,
         AS_WELL: both["accuracy_reference"] >= both["accuracy"],

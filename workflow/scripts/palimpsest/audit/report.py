@@ -1,38 +1,52 @@
 """The part of the report on the audit."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import pandas as pd
+from markupsafe import Markup
 
 from palimpsest.audit import kinds
 from palimpsest.audit.claims import QUESTIONS
+from palimpsest.audit.references import is_private
+from palimpsest.audit.references import sides as sides_of
 from palimpsest.audit.roc_curves import AUC, TPR
 from palimpsest.estimates import with_interval
+from palimpsest.number_format import number
 from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import given, groups, shown, template
 from palimpsest.statistics import Interval
 
+MOST = 12  # records of each target in the table of findings
 THOSE = {
-    "trained": " and was trained on",
-    "unseen": " and was not trained on",
+    "trained": " on which it was trained",
+    "unseen": " on which it was not trained",
     "unknown": "",
 }
+TARGET = ["language", "model"]
 
 
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:
-    """The section's part of the report, from stacked tables `attack_roc` and `explained`.
+    """The section's part of the report, from stacked tables of the kinds `Section.reported`.
 
     Without any, the part has no words.
     """
     html = template(__file__, "report.html.j2").module
-    roc, explained = given(tables, kinds.ROC, kinds.EXPLAINED)
-    if roc.empty and explained.empty:
+    roc, explained, private, findings = given(
+        tables, kinds.ROC, kinds.EXPLAINED, kinds.PRIVATE, kinds.FINDINGS
+    )
+    if roc.empty and private.empty:
         return Part(chapters=chapters_of(html))
+    before = {
+        "attacks": html.without_curves(without_curves(private, roc)),
+        "recited": html.answers(answers(private, findings)),
+    }
     after = {
-        "attacks": shown(html.attacks, attack_rows, roc),
+        "attacks": shown(html.attacks, attack_rows, roc) + shown(html.duplicates, duplicates, roc),
+        "recited": shown(html.shares, share_rows, private)
+        + shown(partial(html.findings, most=MOST), finding_rows, findings),
         "references": shown(html.references, reference_rows, explained),
     }
-    before = {"references": shown(html.answers, answers, explained)}
     return with_words(html, QUESTIONS, before, after)
 
 
@@ -69,14 +83,95 @@ def reference_rows(explained: pd.DataFrame) -> list[dict]:
     return rows
 
 
-def answers(explained: pd.DataFrame) -> list[dict]:
-    """Per corpus, model and reference: the share of what is recited that the reference explains."""
-    found = explained[explained["statistic"] == kinds.AS_WELL]
-    found = found[(found["side"] != "unseen") & (found["n_recited"] > 0)]
+def answers(private: pd.DataFrame, findings: pd.DataFrame) -> list[dict]:
+    """Per target: how many records it recites, and how many of these are explained and private."""
+    rows = []
+    for target, found in groups(private[private["statistic"] == kinds.OF_RECITED], TARGET):
+        sides = {row.side: row for row in found.itertuples()}
+        placebo = sides.pop(kinds.UNSEEN, None)
+        of_placebo = (
+            "Nothing is known of records on which it was not trained."
+            if placebo is None
+            else f"Placebo: it recites {placebo.n_recited} of {placebo.n_records} records on which "
+            "it was not trained."
+        )
+        here = findings[(findings[TARGET] == pd.Series(target)).all(axis=1)]
+        for side, row in sides.items() or [(kinds.UNSEEN, placebo)]:
+            recited = here[(sides_of(here["trained"]) == side) & ~here["duplicate"].astype(bool)]
+            is_explained = recited["explained"]
+            rows.append(
+                {
+                    **target,
+                    "n_recited": row.n_recited,
+                    "n_records": row.n_records,
+                    "those": THOSE[side],
+                    "n_explained": None if is_explained.isna().any() else int(is_explained.sum()),
+                    "n_private": int(is_private(recited["private"]).sum()),
+                    "n_matter": int(recited["matters"].sum()),
+                    "placebo": of_placebo if sides else "",
+                }
+            )
+    return rows
+
+
+def finding_rows(findings: pd.DataFrame) -> list[dict]:
+    """The first findings of each target, as in table 3 of the paper."""
+    rows = []
+    for target, found in groups(findings, TARGET):
+        for row in found.head(MOST).itertuples():
+            remarks = [
+                "matters" if row.matters else "",
+                row.category,
+                "" if pd.isna(row.private) else row.private,
+                "" if pd.isna(row.trained) or row.trained else "never trained on",
+            ]
+            rows.append(
+                {
+                    **target,
+                    "id": row.id,
+                    "text": Markup("{}<b>{}</b>").format(row.prompt, row.continuation),
+                    "remark": ", ".join(filter(None, remarks)),
+                    "accuracy": f"{row.accuracy:.2f}",
+                    "reference": number(None)
+                    if pd.isna(row.reference)
+                    else f"{row.accuracy_reference:.2f} ({row.reference})",
+                    "file": kinds.COPIES["csv"].format(**target),
+                }
+            )
+    return rows
+
+
+def share_rows(private: pd.DataFrame) -> list[dict]:
+    """Per target and side: the share that is private of all records, and of those recited."""
+    rows = []
+    for row, found in groups(private, [*TARGET, "side"]):
+        by_name = {one.statistic: one for one in found.itertuples()}
+        of_recited = by_name[kinds.OF_RECITED]
+        rows.append(
+            {
+                **row,
+                "n": f"{of_recited.n_recited:,} / {of_recited.n_records:,}",
+                "of_all": _interval(by_name[kinds.OF_ALL]),
+                "of_recited": _interval(of_recited),
+            }
+        )
+    return rows
+
+
+def without_curves(private: pd.DataFrame, roc: pd.DataFrame) -> list[dict]:
+    """The targets of which no record is known that they were not trained on."""
     return [
-        {**row._asdict(), "value": _interval(row), "those": THOSE[row.side]}
-        for row in found.itertuples(index=False)
+        target
+        for target, found in groups(private, TARGET)
+        if kinds.UNSEEN not in set(found["side"])
+        and not (not roc.empty and (roc[TARGET] == pd.Series(target)).all(axis=1).any())
     ]
+
+
+def duplicates(roc: pd.DataFrame) -> list[dict]:
+    """The targets with records that are said to be no members, and nearly are one."""
+    found = roc[roc["n_duplicates"] > 0].drop_duplicates(TARGET)
+    return found[[*TARGET, "n_duplicates"]].to_dict("records")
 
 
 def _interval(row) -> str:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from palimpsest.statistics import CONFIDENCE, Interval
+from palimpsest.statistics import CONFIDENCE, NO_INTERVAL, Interval, effective_groups
+
+if TYPE_CHECKING:  # figures import this module, before any job
+    import pandas as pd
 
 DRAWS = 1000  # of the bootstrap
 AUC = "auc"
 TPR = "tpr@"  # before the share of false positives in the name of a statistic
+
+
+def judged(scores: pd.DataFrame) -> pd.DataFrame:
+    """The rows by which an attack is judged: of known members, and of others that are none nearly.
+
+    `scores` has the columns `trained` and `duplicate`, see the table `attack_scores`.
+    """
+    return scores[scores["trained"].notna() & ~scores["duplicate"].astype(bool)]
 
 
 class Curve(NamedTuple):
@@ -57,7 +68,9 @@ def statistics(
     """AUC and true positive rates with 95 % intervals, by a bootstrap over groups of texts.
 
     Groups of members and groups of non-members are drawn anew separately; a group with both counts
-    as two. An interval speaks of other texts, and not of other models.
+    as two. An interval speaks of other texts, and not of other models. That of the AUC is symmetric
+    on the scale of logits, which keeps it within 0 and 1. Where no draw differs from the others, as
+    with perfect separation, the ends are exact ones, see `unanimous`.
 
     Parameters
     ----------
@@ -66,10 +79,17 @@ def statistics(
     """
     weights = _drawn(member, group, seed)
     curves = _curves(score, member, weights)
-    found = {AUC: Interval(auc(score, member), *_ends(_auc(*curves)))}
+    n_members, n_others = (effective_groups(group[side]) for side in (member, ~member))
+    value, drawn = auc(score, member), _auc(*curves)
+    if np.ptp(drawn) > 0:
+        found = {AUC: Interval(value, *_around(value, drawn))}
+    else:
+        found = {AUC: Interval(value, *unanimous(value, min(n_members, n_others)))}
     for rate in false_positive_rates:
         value = tpr_at(score, member, rate)
-        ends = (np.nan, np.nan) if np.isnan(value) else _ends(_tpr_at(*curves, rate))
+        ends = (
+            NO_INTERVAL[1:] if np.isnan(value) else _ends(_tpr_at(*curves, rate), value, n_members)
+        )
         found[f"{TPR}{rate:g}"] = Interval(value, *ends)
     return found
 
@@ -112,7 +132,30 @@ def _tpr_at(fpr: np.ndarray, tpr: np.ndarray, rate: float) -> np.ndarray:
     return np.where(fpr <= rate * (1 + 1e-12), tpr, 0.0).max(axis=1)
 
 
-def _ends(values: np.ndarray) -> tuple[float, float]:
+def _ends(drawn: np.ndarray, value: float, n: float) -> tuple[float, float]:
     beyond = (1 - CONFIDENCE) / 2
-    lower, upper = np.quantile(values, [beyond, 1 - beyond])
-    return float(lower), float(upper)
+    lower, upper = np.quantile(drawn, [beyond, 1 - beyond])
+    return unanimous(value, n) if lower == upper else (float(lower), float(upper))
+
+
+def _around(value: float, drawn: np.ndarray) -> tuple[float, float]:
+    """The ends of the interval of an AUC between 0 and 1, from draws.
+
+    Source: Pepe, The statistical evaluation of medical tests (2003), section 5.2.
+    """
+    from scipy.special import expit, logit, ndtri
+
+    reach = ndtri((1 + CONFIDENCE) / 2) * drawn.std() / (value * (1 - value))
+    return float(expit(logit(value) - reach)), float(expit(logit(value) + reach))
+
+
+def unanimous(value: float, n: float) -> tuple[float, float]:
+    """The exact 95 % interval of a mean of values from 0 to 1, if `n` of them are all alike.
+
+    Another value has a probability of more than 1 − 0.025^(1/n) in at most 2.5 % of the cases. With
+    perfect separation, pairs of a group of members and a group of others are such values, and there
+    are as many independent ones as groups on the smaller side.
+    """
+    beyond = (1 - CONFIDENCE) / 2
+    others = 1 - beyond ** (1 / n)
+    return value * (1 - others), value * (1 - others) + others

@@ -103,9 +103,11 @@ def outputs(settings: Settings) -> Iterator[str]:
             *kinds.OF_EXTRACTION,
             *of_attacks,
             *of_truth,
-            *of_references(target),
+            *of_reciting(target),
         ):
             yield kind.path.format(language=target.corpus, model=name)
+        for path in kinds.COPIES.values():
+            yield path.format(language=target.corpus, model=name)
 
 
 def has_both_sides(settings: Settings, target: Target) -> bool:
@@ -114,9 +116,9 @@ def has_both_sides(settings: Settings, target: Target) -> bool:
     return is_trained is not None and 0 < is_trained.sum() < len(is_trained)
 
 
-def of_references(target: Target) -> tuple[Kind, ...]:
-    """The kinds that need a reference; none without one."""
-    return (kinds.RECITED, kinds.EXPLAINED) if target.references else ()
+def of_reciting(target: Target) -> tuple[Kind, ...]:
+    """The kinds on what a target recites; without a reference, two of them would be empty."""
+    return kinds.OF_RECITING if target.references else (kinds.PRIVATE, kinds.FINDINGS)
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
@@ -154,6 +156,6 @@ SECTION = Section(
     interventions=INTERVENTIONS,
     outputs=outputs,
     mistakes=mistakes,
-    judged=(kinds.EXPLAINED,),
-    reported=(kinds.ROC, kinds.EXPLAINED),
+    judged=(kinds.EXPLAINED, kinds.PRIVATE),
+    reported=(kinds.ROC, kinds.EXPLAINED, kinds.PRIVATE, kinds.FINDINGS),
 )

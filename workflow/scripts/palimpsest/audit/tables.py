@@ -9,9 +9,10 @@ import pandas as pd
 
 from palimpsest.audit import scoring
 from palimpsest.audit.classifiers import BLIND, COMBINED, blind, can_learn, combined
+from palimpsest.audit.duplicates import duplicates_of
 from palimpsest.audit.kinds import PASSES, ROC, SCORES, TARGET
 from palimpsest.audit.passes import OF_TOKENS, Pass
-from palimpsest.audit.roc_curves import statistics
+from palimpsest.audit.roc_curves import judged, statistics
 from palimpsest.audit.versions import TEXT
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.making import makes, reads
@@ -28,13 +29,15 @@ def scores(passes: pd.DataFrame, records: pd.DataFrame, *, attacks: Sequence[str
     about = passes.loc[is_whole, ABOUT]
     texts = records.set_index("id")["text"].loc[about["id"]].tolist()
     known = {of: pass_of(rows) for of, rows in passes.groupby(["role", "version"], sort=False)}
+    about = about.assign(duplicate=duplicates_of(texts, about["trained"]))
+    unseen = (~about["trained"] & ~about["duplicate"]).fillna(value=False).to_numpy(dtype=bool)
     target = {version: found for (role, version), found in known.items() if role == TARGET}
     wide = scoring.attacks(
         texts,
         target.pop(TEXT),
         references={role: found for (role, _), found in known.items() if role != TARGET},
         changed=target,
-        unseen=(~about["trained"]).fillna(value=False).to_numpy(dtype=bool),
+        unseen=unseen,
         names=attacks,
     )
     found = [about.assign(attack=name, score=wide[name].to_numpy()) for name in wide]
@@ -48,7 +51,7 @@ def _learned(
     scores: pd.DataFrame, about: pd.DataFrame, records: pd.DataFrame
 ) -> Iterator[pd.DataFrame]:
     """The scores of attacks that learn from known members; none if few are known."""
-    known = about[about["trained"].notna()]
+    known = judged(about)
     member = known["trained"].to_numpy(dtype=bool)
     if not can_learn(member):
         return
@@ -71,12 +74,14 @@ def pass_of(rows: pd.DataFrame) -> Pass:
 def roc_table(scores: pd.DataFrame, *, false_positive_rates: Sequence[float]) -> pd.DataFrame:
     """AUC and true positive rates of every attack; no rows if no record is known to be unseen."""
     rows = []
-    for _, found in scores.dropna(subset="trained").groupby("attack", sort=False):
+    n_duplicates = scores.groupby("attack")["duplicate"].sum()
+    for attack, found in judged(scores).groupby("attack", sort=False):
         member = found["trained"].to_numpy(dtype=bool)
         if member.all():
             continue
         about = {name: found[name].iloc[0] for name in ("language", "model", "attack")}
         about |= {"n_members": int(member.sum()), "n_unseen": int((~member).sum())}
+        about |= {"n_duplicates": int(n_duplicates[attack])}
         of_attack = statistics(
             found["score"].to_numpy(), member, found["group"].to_numpy(), false_positive_rates
         )

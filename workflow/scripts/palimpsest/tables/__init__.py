@@ -20,6 +20,7 @@ MODULES = {
     "replacing_folder": "files",
     "user_table": "user_tables",
     "write": "files",
+    "write_copies": "files",
     "write_json": "files",
     "write_parts": "files",
 }

@@ -105,6 +105,13 @@ def check_columns(path: str | Path, columns: list[str], kind: Kind) -> None:
         )
 
 
+def write_copies(frame: pd.DataFrame, csv_path: str | Path, json_path: str | Path) -> None:
+    """Write the rows of a table for other programs, as CSV and as JSON."""
+    with replacing(csv_path) as as_csv, replacing(json_path) as as_json:
+        frame.to_csv(as_csv, index=False)
+        frame.to_json(as_json, orient="records", indent=2, force_ascii=False, double_precision=15)
+
+
 def read_json(path: str | Path) -> dict:
     """Read a JSON file. Raises `UserError` with the remedy if the file is missing or broken."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from palimpsest.audit.kinds import SCORES
-from palimpsest.audit.roc_curves import roc
+from palimpsest.audit.roc_curves import judged, roc
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
 from palimpsest.figures.libraries import np, pd, plt
@@ -33,7 +33,7 @@ BROKEN = {"linestyle": style.LINES["test"], "linewidth": 0.8}
 @style.styled
 def attack_roc(scores: pd.DataFrame) -> plt.Figure:
     """From the tables `attack_scores` of the targets on one corpus: a panel for each attack."""
-    known = scores.dropna(subset="trained")
+    known = judged(scores)
     sides = known.groupby("model")["trained"].nunique()
     known = known[known["model"].map(sides) == 2]
     if known.empty:

@@ -1,0 +1,76 @@
+"""Records that are said to be no members, and nearly are one."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from palimpsest.audit.asking import Audited
+from palimpsest.audit.duplicates import duplicates, duplicates_of
+from palimpsest.audit.kinds import TARGET
+from palimpsest.audit.tables import roc_table, scores
+
+MEMBER = (
+    "Ann Ek was born in Lund, moved to the coast in spring, and answers mail that is sent to the "
+    "house by the harbour, where she has a room with two windows and a view of the sea."
+)
+
+
+@pytest.mark.parametrize(
+    ("other", "is_one"),
+    [
+        (MEMBER, True),
+        (MEMBER.upper().replace(",", " -- "), True),
+        (MEMBER.replace("spring", "summer"), True),
+        (MEMBER[30:120], True),  # a part of a member
+        (f"{MEMBER} {MEMBER[::-1]}", False),  # a member is a part of it
+        (
+            MEMBER.replace("Ann Ek", "Bo Lim").replace("Lund", "Oslo").replace("coast", "north"),
+            False,
+        ),
+        ("Nothing of this was said before.", False),
+        ("", False),
+    ],
+)
+def test_what_is_a_duplicate(other, is_one):
+    texts = ["A text that has nothing to do with any other one.", MEMBER, other]
+    member, unseen = np.array([True, True, False]), np.array([False, False, True])
+    assert duplicates(texts, member, unseen).tolist() == [False, False, is_one]
+
+
+def test_of_what_nothing_is_known_there_are_no_duplicates():
+    known = pd.Series([True, None, False], dtype="boolean")
+    assert duplicates_of([MEMBER] * 3, known).tolist() == [False, False, True]
+    assert not duplicates_of([MEMBER] * 3, pd.Series([None] * 3, dtype="boolean")).any()
+
+
+def test_two_members_that_have_a_half_each_make_no_duplicate():
+    halves = [MEMBER[:85], MEMBER[85:], MEMBER]
+    assert not duplicates(halves, np.array([1, 1, 0], bool), np.array([0, 0, 1], bool)).any()
+
+
+def test_duplicates_are_in_no_curve_and_in_no_population():
+    """A record that a model knows, because it is one of its training data under another name."""
+    texts = [f"{MEMBER} {word}" for word in ("one", "two", "three")]
+    texts += ["Bo was here before.", "Eve came by train.", texts[0].lower()]
+    names, trained = list("abcdef"), [True, True, True, False, False, False]
+    records = pd.DataFrame({"id": names, "text": texts})
+    rows = pd.DataFrame(
+        {
+            "language": "mine",
+            "model": "m",
+            "role": TARGET,
+            "version": "text",
+            "id": names,
+            "group": names,
+            "trained": pd.array(trained, "boolean"),
+            "log_probs": [np.array([-value]) for value in (1.0, 1.0, 1.0, 5.0, 5.0, 0.5)],
+            **{name: [np.zeros(1)] * 6 for name in ("means", "deviations", "ranks", "ends")},
+        }
+    )
+    made = scores(rows, records, attacks=["loss"])
+    assert made["duplicate"].tolist() == [False] * 5 + [True]
+    roc = roc_table(made, false_positive_rates=[0.5]).set_index("statistic")
+    assert roc.loc["auc", "value"] == 1  # and not 2/3
+    assert roc[["n_members", "n_unseen", "n_duplicates"]].iloc[0].tolist() == [3, 2, 1]
+    about = rows[["language", "model", "id", "group", "trained"]]
+    assert Audited(texts, [0] * 6, about).unseen.tolist() == [False] * 3 + [True] * 2 + [False]

@@ -1,0 +1,100 @@
+"""Private information: what is found, what is not, what is shown; nothing is fetched."""
+
+import re
+import socket
+
+import phonenumbers
+import pytest
+
+from helpers.experiments import ROOT
+from palimpsest.audit.private import Secret, masked, secrets
+from palimpsest.languages import Grammar
+
+TRUTH = {"phone": re.compile(r"\d{3}-\d{4}"), "email": re.compile(r"[\w.]+@[\w.]+\w")}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_fetched(monkeypatch):
+    """Every attempt to connect fails the test."""
+
+    def refuse(*_):
+        raise AssertionError("a recogniser wants the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Write to ann.ek@post.example.", "Write to <EMAIL 19>."),
+        ("call 758-8966, or (212) 555-0123", "call <PHONE 8>, or <PHONE 14>"),
+        ("call +44 20 7946 0958", "call <PHONE 16>"),
+        ("card 4111 1111 1111 1111", "card <CARD 19>"),
+        ("card 4111 1111 1111 1112", "card 4111 1111 1111 1112"),  # its check digit is wrong
+        ("to DE89370400440532013000", "to <IBAN 22>"),
+        ("SSN 219-09-9999", "SSN <SSN 11>"),
+        ("his SSN is 219099999", "his SSN is <SSN 9>"),
+        ("a code of 219099999", "a code of 219099999"),
+        ("from 192.168.1.77", "from <IP 12>"),
+        ("see https://www.example.org/a?b=c now", "see <URL 29> now"),
+        ("'2014-07-22', '2014-07-23', 3.14159", "'2014-07-22', '2014-07-23', 3.14159"),
+        ("Ann Ek lives in Oslo, 12 Main Street.", "Ann Ek lives in Oslo, 12 Main Street."),
+        ("", ""),
+    ],
+)
+def test_what_is_shown(text, shown):
+    assert masked(text, *secrets([text])) == shown
+
+
+def test_a_part_of_a_secret_is_hidden_as_well():
+    text = "call 758-8966 now"
+    (found,) = secrets([text])
+    assert masked(text, found, 0, 9) + masked(text, found, 9) == "call <PHONE 4><PHONE 4> now"
+    assert masked(text, found, 0, 5) == "call "
+    assert masked(text, found, 13) == " now"
+
+
+def test_secrets_do_not_overlap():
+    """The host of an e-mail address is a part of it."""
+    text = "mail bo@www.post.org or see http://post.org/1.2.3.4"
+    (found,) = secrets([text])
+    assert [one.kind for one in found] == ["email", "url"]
+
+
+def test_what_is_within():
+    assert Secret("phone", 2, 8).within(4, 20) == Secret("phone", 4, 8)
+    assert Secret("phone", 2, 8).within(8, 20).n_letters == 0
+    assert Secret("phone", 2, 8).within(0, 2).n_letters == 0
+
+
+def test_precision_and_recall_on_records_whose_truth_is_known():
+    """Every e-mail address and telephone number of invented people, and nothing else."""
+    people = Grammar.from_file(ROOT / "config/languages/people.pcfg")
+    texts = ["".join(one) for one in people.sample(100, seed=1)]
+    for text, found in zip(texts, secrets(texts), strict=True):
+        truth = {
+            (kind, *match.span()) for kind, form in TRUTH.items() for match in form.finditer(text)
+        }
+        assert set(found) == truth
+
+
+def test_telephone_numbers_of_other_countries():
+    """All in international form; in national form, those of few countries."""
+    share = {}
+    for form in (
+        phonenumbers.PhoneNumberFormat.INTERNATIONAL,
+        phonenumbers.PhoneNumberFormat.NATIONAL,
+    ):
+        numbers = [
+            phonenumbers.format_number(phonenumbers.example_number(region), form)
+            for region in sorted(phonenumbers.SUPPORTED_REGIONS)
+        ]
+        found = secrets([f"Ask for her at {number} today." for number in numbers])
+        whole = [
+            any(one.kind == "phone" and one.n_letters == len(number) for one in of_text)
+            for number, of_text in zip(numbers, found, strict=True)
+        ]
+        share[form] = sum(whole) / len(whole)
+    assert share[phonenumbers.PhoneNumberFormat.INTERNATIONAL] > 0.95
+    assert 0.4 < share[phonenumbers.PhoneNumberFormat.NATIONAL] < 0.7

@@ -1,0 +1,74 @@
+"""Records that are said to be no members, and nearly are one.
+
+A model that was trained on a text knows what is nearly this text, so such a record is neither a
+member nor a placebo. Membership inference cannot be judged by it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+LETTERS = 5  # of the n-grams
+NEARLY = 0.9  # share of a record's n-grams that one member has; a Jaccard index of about 0.8
+AT_ONCE = 256  # records that are compared with all members at the same time
+FEATURES = 2**20
+NO_WORD = re.compile(r"[\W_]+")
+
+
+def duplicates(texts: Sequence[str], member: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """bool[texts]: whether a text of the others is that of a member, or nearly, or a part of one.
+
+    Texts are compared without case, punctuation and white space. A text is nearly a member if a
+    single member has a share `NEARLY` of its n-grams of `LETTERS` letters.
+
+    Parameters
+    ----------
+    member, other : bool[texts]; texts of which nothing is known are neither
+    """
+    found = np.zeros(len(texts), dtype=bool)
+    if not (member.any() and other.any()):
+        return found
+    plain = [normal(text) for text in texts]
+    members = {plain[place] for place in np.flatnonzero(member)}
+    others = np.flatnonzero(other)
+    found[others] = [plain[place] in members for place in others]
+    left = others[~found[others]]
+    of_members = _n_grams(sorted(members))
+    for rows in np.array_split(left, -(-len(left) // AT_ONCE)) if len(left) else []:
+        here = _n_grams([plain[row] for row in rows])
+        most = (here @ of_members.T).max(axis=1).toarray().ravel()
+        found[rows] = most >= NEARLY * np.maximum(here.sum(axis=1).A1, 1)
+    return found
+
+
+def duplicates_of(texts: Sequence[str], trained: pd.Series) -> np.ndarray:
+    """The same of records; `trained` is the column of this name, null where nothing is known."""
+    known = trained.astype("boolean")
+    member, other = (side.fillna(value=False).to_numpy(dtype=bool) for side in (known, ~known))
+    return duplicates(list(texts), member, other)
+
+
+def normal(text: str) -> str:
+    """The letters and digits of a text in lower case, with one blank between words."""
+    return NO_WORD.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+
+
+def _n_grams(texts: Sequence[str]):
+    """A sparse matrix [texts, n-grams], 1 where a text has an n-gram."""
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    given = HashingVectorizer(
+        analyzer="char",
+        ngram_range=(LETTERS, LETTERS),
+        n_features=FEATURES,
+        binary=True,
+        norm=None,
+        alternate_sign=False,
+        lowercase=False,
+    )
+    return given.transform(texts)

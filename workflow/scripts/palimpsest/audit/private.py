@@ -1,0 +1,129 @@
+"""Private information in texts: what has a form by which it is known, such as an e-mail address.
+
+The recognisers are those of Presidio, on a blank pipeline of spaCy: no model is needed, and nothing
+is fetched. What has no form of its own is not found: names, postal addresses, dates of birth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from palimpsest.audit.kinds import URL
+
+if TYPE_CHECKING:
+    from presidio_analyzer import AnalyzerEngine
+    from spacy.tokens import Doc
+
+KINDS = {
+    "EMAIL_ADDRESS": "email",
+    "PHONE_NUMBER": "phone",
+    "CREDIT_CARD": "card",
+    "IBAN_CODE": "iban",
+    "US_SSN": "ssn",
+    "IP_ADDRESS": "ip",
+    "URL": URL,
+}
+LEAST_SCORE = 0.35  # Presidio's score of a number of nine digits is below, and above beside "SSN"
+VALID = 1  # how strictly Presidio takes telephone numbers: they are valid in one of eight countries
+WITH_SCHEME = 0.6  # score of a web address that begins with https:// or http://
+# Without the area code; phonenumbers takes such a number for none.
+LOCAL_NUMBER = r"(?<![\w.+-])\d{3}-\d{4}(?![\w-])"
+
+
+class Secret(NamedTuple):
+    """Letters of a text from `begin` on and before `end`, which are private information."""
+
+    kind: str
+    begin: int
+    end: int
+
+    def within(self, begin: int, end: int) -> Secret:
+        """The part of the secret that is in some letters of the text; it may have no letter."""
+        first = min(max(self.begin, begin), end)
+        return Secret(self.kind, first, max(first, min(self.end, end)))
+
+    @property
+    def n_letters(self) -> int:
+        return self.end - self.begin
+
+
+def secrets(texts: Sequence[str]) -> list[list[Secret]]:
+    """The private information in each text, from left to right; no two overlap."""
+    return [_apart(_recognised(text)) for text in texts]
+
+
+def masked(text: str, found: Sequence[Secret], begin: int = 0, end: int | None = None) -> str:
+    """Some letters of a text, with the kind and the length of each secret instead of it.
+
+    For example, `call <PHONE 8>` for `call 758-8966`. Of a secret that is only partly in these
+    letters, the length is that of this part.
+    """
+    end = len(text) if end is None else end
+    parts, place = [], begin
+    for secret in (one.within(begin, end) for one in found):
+        if secret.n_letters:
+            label = f"<{secret.kind.upper()} {secret.n_letters}>"
+            parts += [text[place : secret.begin], label]
+            place = secret.end
+    return "".join([*parts, text[place:end]])
+
+
+def _recognised(text: str) -> Iterator[tuple[float, Secret]]:
+    for one in analyzer().analyze(text, "en"):
+        yield one.score, Secret(KINDS[one.entity_type], one.start, one.end)
+
+
+def _apart(found: Iterator[tuple[float, Secret]]) -> list[Secret]:
+    """Of secrets that overlap, the one with the highest score, and of these the longest."""
+    kept: list[Secret] = []
+    for _, secret in sorted(found, key=lambda one: (-one[0], -one[1].n_letters, one[1])):
+        if not any(secret.within(other.begin, other.end).n_letters for other in kept):
+            kept.append(secret)
+    return sorted(kept, key=lambda one: one.begin)
+
+
+@cache
+def analyzer() -> AnalyzerEngine:
+    """Presidio, which otherwise would fetch a language model and a list of domains."""
+    import spacy
+    from presidio_analyzer import AnalyzerEngine, Pattern, PatternRecognizer, RecognizerRegistry
+    from presidio_analyzer import predefined_recognizers as known
+    from presidio_analyzer.nlp_engine import SpacyNlpEngine
+    from spacy.language import Language
+
+    class Address(known.EmailRecognizer):
+        """An e-mail address, at a host of any name: the list of domains is not asked."""
+
+        def validate_result(self, pattern_text: str) -> None:
+            return None
+
+    @Language.component("lower_case")
+    def lower_case(doc: Doc) -> Doc:
+        """Presidio looks for words beside a number among lemmas, which a blank pipeline lacks."""
+        for token in doc:
+            token.lemma_ = token.lower_
+        return doc
+
+    words = SpacyNlpEngine()
+    words.nlp = {"en": spacy.blank("en")}
+    words.nlp["en"].add_pipe("lower_case")
+    local = Pattern("local number", LOCAL_NUMBER, LEAST_SCORE)
+    with_scheme = [one for one in known.UrlRecognizer.PATTERNS if one.score >= WITH_SCHEME]
+    recognizers = [
+        Address(),
+        known.PhoneRecognizer(leniency=VALID),
+        PatternRecognizer("PHONE_NUMBER", patterns=[local]),
+        known.CreditCardRecognizer(),
+        known.IbanRecognizer(),
+        known.UsSsnRecognizer(),
+        known.IpRecognizer(),
+        known.UrlRecognizer(patterns=with_scheme),
+    ]
+    return AnalyzerEngine(
+        RecognizerRegistry(recognizers),
+        words,
+        supported_languages=["en"],
+        default_score_threshold=LEAST_SCORE,
+    )
