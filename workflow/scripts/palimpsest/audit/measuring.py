@@ -81,24 +81,29 @@ def _measured(checkpoint: Checkpoint, encoded: TokenisedStrings, batch_size: int
 
 def _of_batch(logits_BTV: torch.Tensor, batch: Batch, real_BT: torch.Tensor) -> np.ndarray:
     """float64[4, tokens] of the predicted tokens of a batch, text after text."""
-    logits_NV, targets_N = logits_BTV[real_BT], batch.targets_BT[real_BT]
-    at_once = tokens_at_once(logits_BTV)
-    pieces = zip(logits_NV.split(at_once), targets_N.split(at_once), strict=True)
-    return torch.cat([_of_tokens(*piece) for piece in pieces], dim=1).cpu().numpy()
+    logits_NV, targets_N = logits_BTV.flatten(0, 1), batch.targets_BT.flatten()
+    places = real_BT.flatten().nonzero().squeeze(-1).split(tokens_at_once(logits_BTV))
+    parts = [_of_tokens(logits_NV[some], targets_N[some]) for some in places]
+    return torch.cat(parts, dim=1).cpu().numpy()
 
 
 def _of_tokens(logits_NV: torch.Tensor, targets_N: torch.Tensor) -> torch.Tensor:
-    """float64[4, N]: log probability, mean, deviation and rank of single tokens."""
+    """float64[4, N]: log probability, mean, deviation and rank of single tokens.
+
+    Sums are in float64 and over what is below the largest logit, so that they lose nothing where a
+    token is nearly certain. Each line reads all logits once: this is what a pass costs beyond the
+    model's own work.
+    """
     logits_NV = logits_NV.float()
     true_N1 = logits_NV.gather(-1, targets_N.unsqueeze(-1))
     rank_N = (logits_NV > true_N1).sum(-1) + 1
-    log_prob_NV = logits_NV.log_softmax(-1)
-    prob_NV = log_prob_NV.exp()
-    mean_N = (prob_NV * log_prob_NV).sum(-1, dtype=torch.float64)
-    square_N = (prob_NV * log_prob_NV.square()).sum(-1, dtype=torch.float64)
-    deviation_N = (square_N - mean_N.square()).clamp(min=0).sqrt()
-    # For a nearly certain token, float32 would round its probability to 1.
     largest_N1 = logits_NV.amax(-1, keepdim=True)
-    total_N = (logits_NV - largest_N1).exp().sum(-1, dtype=torch.float64)
-    true_N = (true_N1.double() - largest_N1.double()).squeeze(-1) - total_N.log()
-    return torch.stack([true_N, mean_N, deviation_N, rank_N.double()])
+    below_NV = logits_NV - largest_N1
+    weight_NV = below_NV.exp()
+    total_N = weight_NV.sum(-1, dtype=torch.float64)
+    mean_N = weight_NV.mul_(below_NV).sum(-1, dtype=torch.float64) / total_N
+    square_N = weight_NV.mul_(below_NV).sum(-1, dtype=torch.float64) / total_N
+    deviation_N = (square_N - mean_N.square()).clamp(min=0).sqrt()
+    true_N = (true_N1.double() - largest_N1.double()).squeeze(-1)
+    norm_N = total_N.log()
+    return torch.stack([true_N - norm_N, mean_N - norm_N, deviation_N, rank_N.double()])
