@@ -82,17 +82,17 @@ class Records:
         """The length of each prompt, with the new line that follows one without white space."""
         if self.prompts is None:
             return [0] * len(self.texts)
-        return [len(_before(prompt)) for prompt in self.prompts]
+        return [len(before_text(prompt)) for prompt in self.prompts]
 
     @cached_property
     def whole_texts(self) -> list[str]:
         """The texts, each after its prompt."""
         if self.prompts is None:
             return list(self.texts)
-        return [_before(p) + text for p, text in zip(self.prompts, self.texts, strict=True)]
+        return [before_text(p) + text for p, text in zip(self.prompts, self.texts, strict=True)]
 
 
-def _before(prompt: str) -> str:
+def before_text(prompt: str) -> str:
     """What stands before a text: its prompt, and a new line unless white space ends the prompt."""
     return prompt if not prompt or prompt[-1].isspace() else f"{prompt}\n"
 
