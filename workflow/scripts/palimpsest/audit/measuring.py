@@ -66,7 +66,9 @@ def passed_tokens(
 
 
 @torch.no_grad()
-def measured_tokens(checkpoint: Checkpoint, encoded: TokenisedStrings, batch_size: int) -> np.ndarray:
+def measured_tokens(
+    checkpoint: Checkpoint, encoded: TokenisedStrings, batch_size: int
+) -> np.ndarray:
     """float64[4, tokens]: log probability, mean, deviation and rank of each predicted token."""
     rows = np.arange(len(encoded.lengths))
     parts: dict[int, np.ndarray] = {}

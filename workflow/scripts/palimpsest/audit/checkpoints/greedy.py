@@ -41,7 +41,8 @@ def greedy_answers(
             eos_token_id=_ends(checkpoint),
             pad_token_id=tokenizer.eos_token_id,
         )[:, longest:]
-        texts |= zip(batch.tolist(), tokenizer.batch_decode(made, skip_special_tokens=True))
+        found = tokenizer.batch_decode(made, skip_special_tokens=True)
+        texts |= zip(batch.tolist(), found, strict=True)
     return [texts[row] for row in range(len(prompts))]
 
 
