@@ -4,6 +4,7 @@ In paths, `language` is the name of a corpus of records, and `model` that of a t
 configuration.
 """
 
+from palimpsest.audit.checkpoints import kinds as checkpoints
 from palimpsest.tables.columns import SHARED
 from palimpsest.tables.kinds import Kind, kinds_in
 
@@ -115,4 +116,4 @@ EXPLAINED = Kind(
     ),
 )
 OF_ASKING = (PASSES, CONTINUATIONS)
-KINDS = kinds_in(globals())
+KINDS = (*kinds_in(globals()), *checkpoints.KINDS)

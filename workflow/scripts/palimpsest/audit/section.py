@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from palimpsest.audit import kinds
 from palimpsest.audit.attacks import ATTACKS
+from palimpsest.audit.checkpoints import kinds as checkpoint_kinds
+from palimpsest.audit.checkpoints import sets
 from palimpsest.audit.interventions import INTERVENTIONS, MEMBERS
 from palimpsest.audit.kinds import TARGET
 from palimpsest.configuration.checks import id_of, missing_folder, unknown_models, unknown_records
@@ -82,6 +84,7 @@ def outputs(settings: Settings) -> Iterator[str]:
         of_attacks = (kinds.SCORES, kinds.ROC) if attacks(settings) else ()
         for kind in (*kinds.OF_ASKING, *of_attacks, *of_references(target)):
             yield kind.path.format(language=target.corpus, model=name)
+    yield from sets.outputs(settings)
 
 
 def of_references(target: Target) -> tuple[Kind, ...]:
@@ -93,6 +96,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     block = settings.block("audit")
     for name, one in block["targets"].items():
         yield from _mistakes_of(settings, f"audit/targets/{name}", name, one)
+    yield from sets.mistakes(settings)
     if block["attacks"] != ALL:
         for place, attack in enumerate(block["attacks"]):
             if attack not in ATTACKS:
@@ -125,5 +129,5 @@ SECTION = Section(
     outputs=outputs,
     mistakes=mistakes,
     judged=(kinds.EXPLAINED,),
-    reported=(kinds.ROC, kinds.EXPLAINED),
+    reported=(kinds.ROC, kinds.EXPLAINED, *checkpoint_kinds.OF_SETS),
 )
