@@ -77,7 +77,7 @@ def answers_of(
     ends = np.cumsum(strings.n_tokens)[:-1]
     for name, values in zip(OF_TOKENS, found.astype(np.float32), strict=False):
         frame[f"{name}s"] = np.split(values, ends)
-    frame["answer"] = [
+    frame["predicted"] = [
         checkpoint.tokenizer.decode(row[n:length], skip_special_tokens=True)
         for row, n, length in zip(strings.ids, strings.contexts, strings.lengths, strict=True)
     ]

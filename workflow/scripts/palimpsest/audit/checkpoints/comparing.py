@@ -41,8 +41,7 @@ MEANS = (
     *("loss", "probability", "rouge_l_recall", "exact_match"),
     *("exact_memorisation", "extraction_strength"),
 )
-TRUTH_RATIO, UTILITY = "truth_ratio", "model_utility"
-OF_UTILITY = ("probability", "rouge_l_recall", TRUTH_RATIO)
+TRUTH_RATIO, UTILITY = "truth_ratio", "retain_utility"
 ATTACKS = {"loss": -1, "zlib": 1, "min_k": 1, "min_k_plus": 1}  # the sign of membership
 TINY = 1e-10  # as in open-unlearning, against a division by 0
 

@@ -21,7 +21,8 @@ group str: name of the record's group; records of a group are not independent
 split str: train, test, holdout, forget or retain
 version str: answer, paraphrased (another answer that says the same) or perturbed (a false answer)
 place int: number of the answer among those of its record and version, from 0
-answer str: the answer, decoded from its tokens
+answer str: the answer
+predicted str: what is predicted of the answer, decoded from its tokens
 generated str?: how greedy decoding answers; null: of a paraphrased or perturbed answer
 log_probs vector: log probability of each token of the answer, and of the end token, nats
 means vector: mean log probability of a token that the model itself draws in its place, nats
@@ -37,7 +38,7 @@ extraction_strength float: share of the answer's tokens that follow greedily fro
     before them up to the end
 truth_ratio float?: probability of the false answers over that of the true one; null: the record has
     no false answers
-zlib float: minus the loss over the bytes of the compressed answer
+zlib float: minus the loss over the bytes of the compressed answer, as far as it is predicted
 min_k float: mean log probability of the least probable 40 % of the answer's tokens, nats
 min_k_plus float: the same of log probabilities that are standardised by the model's own draws
 checkpoint str: name of the model
@@ -60,7 +61,7 @@ ANSWERS = Kind(
     f"{OF_CHECKPOINT}/answers.parquet",
     columns(
         """
-        language model id group split version place answer generated log_probs means deviations
+        language model id group split version place answer predicted generated log_probs means deviations
         ranks
         """
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from palimpsest.corpora.records import before_text
-from palimpsest.errors import UserError
+from palimpsest.errors import Notice, UserError
 from palimpsest.models.checkpoints import Checkpoint
 from palimpsest.models.limits import check_positions, check_vocabulary, shown
 from palimpsest.training.batches import TokenisedStrings
@@ -106,6 +107,15 @@ def encoded(
     before = [own or row[:1] for own, row in zip(before, rows, strict=True)]
     contexts = np.array([len(row) for row in before])
     lengths = np.array([len(row) for row in rows])
+    if merged := sum(row[: len(own)] != own for own, row in zip(before, rows, strict=True)):
+        warnings.warn(
+            Notice(
+                f"{checkpoint.name}: its tokenizer joins the end of the prompt with the beginning "
+                f"of the answer in {merged:,} of {len(rows):,} texts, so the first token of these "
+                "answers is not predicted; end the part before {answer} of the template otherwise"
+            ),
+            stacklevel=2,
+        )
     if (lost := lengths <= contexts).any():
         raise UserError(
             f"{checkpoint.name}: its tokenizer leaves no token to the answer "

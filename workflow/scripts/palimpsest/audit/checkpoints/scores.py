@@ -54,7 +54,7 @@ def scores(answers: pd.DataFrame) -> pd.DataFrame:
         exact_memorisation=[_mean(row) for row in right],
         extraction_strength=extraction_strength(n_last, np.maximum(n_tokens - 1, 1)),
         truth_ratio=_truth_ratio(answers, own["id"], loss),
-        zlib=-loss / [len(zlib.compress(text.encode())) for text in own["answer"]],
+        zlib=-loss / [len(zlib.compress(text.encode())) for text in own["predicted"]],
         min_k=_lowest(log_probs),
         min_k_plus=_lowest(standard),
     )
