@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 
 import pandas as pd
+from markupsafe import Markup
 
 from palimpsest.audit import kinds
+from palimpsest.audit.checkpoints import kinds as checkpoint_kinds
+from palimpsest.audit.checkpoints import report_rows
 from palimpsest.audit.claims import QUESTIONS
 from palimpsest.audit.roc_curves import AUC, TPR
 from palimpsest.estimates import with_interval
@@ -20,20 +23,36 @@ THOSE = {
 
 
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:
-    """The section's part of the report, from stacked tables `attack_roc` and `explained`.
+    """The section's part of the report, from its stacked tables.
 
     Without any, the part has no words.
     """
     html = template(__file__, "report.html.j2").module
-    roc, explained = given(tables, kinds.ROC, kinds.EXPLAINED)
-    if roc.empty and explained.empty:
+    roc, explained, gaps = given(tables, kinds.ROC, kinds.EXPLAINED, checkpoint_kinds.GAPS)
+    if roc.empty and explained.empty and gaps.empty:
         return Part(chapters=chapters_of(html))
     after = {
         "attacks": shown(html.attacks, attack_rows, roc),
         "references": shown(html.references, reference_rows, explained),
     }
     before = {"references": shown(html.answers, answers, explained)}
+    if not gaps.empty:
+        before["checkpoints"], after["checkpoints"] = of_checkpoints(html, tables)
     return with_words(html, QUESTIONS, before, after)
+
+
+def of_checkpoints(html, tables: Mapping[str, pd.DataFrame]) -> tuple[Markup, Markup]:
+    """Sentences on each unlearned model, and tables."""
+    of_sets = checkpoint_kinds.OF_SETS
+    metrics, gaps, qualities, membership, tests = given(tables, *of_sets)
+    by_name = dict(zip((kind.name for kind in of_sets), given(tables, *of_sets), strict=True))
+    after = [
+        shown(html.checkpoint_metrics, report_rows.metric_rows, metrics),
+        shown(html.checkpoint_qualities, report_rows.quality_rows, qualities),
+        shown(html.checkpoint_tests, report_rows.test_rows, tests),
+        html.left_out(report_rows.left_out(gaps, by_name)),
+    ]
+    return html.unlearned(report_rows.answers(gaps, membership)), Markup().join(after)
 
 
 def attack_rows(roc: pd.DataFrame) -> list[dict]:

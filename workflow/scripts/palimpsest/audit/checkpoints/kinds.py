@@ -61,8 +61,8 @@ ANSWERS = Kind(
     f"{OF_CHECKPOINT}/answers.parquet",
     columns(
         """
-        language model id group split version place answer predicted generated log_probs means deviations
-        ranks
+        language model id group split version place answer predicted generated log_probs means
+        deviations ranks
         """
     ),
 )
