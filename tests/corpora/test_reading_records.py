@@ -19,7 +19,16 @@ from hypothesis import strategies as st
 from helpers.experiments import message
 from helpers.projects import ROOT
 from helpers.saved_folders import write_dataset, write_splits
-from palimpsest.corpora.records import SPLITS, Records, read_records
+from palimpsest import tables
+from palimpsest.corpora.kinds import CORPUS
+from palimpsest.corpora.records import (
+    SPLITS,
+    Records,
+    corpus_table,
+    in_windows,
+    read_records,
+    records_of_table,
+)
 
 
 def write_jsonl(path, **columns):
@@ -92,6 +101,14 @@ def test_no_prompt_at_all_is_an_empty_text(tmp_path):
             {"prompt": ["Say: ", "\ud800"]},
             "mine.jsonl:2: prompt '\\ud800' is a text with half a character",
         ),
+        (
+            {"perturbed": [["a"], [1]]},
+            "mine.jsonl:2: perturbed [1] is not a text, or a list of texts",
+        ),
+        (
+            {"paraphrased": ["a", " "]},
+            "mine.jsonl:2: paraphrased ' ' is or has a text without words",
+        ),
         ({"id": ["a", "\ud800"]}, "mine.jsonl:2: id '\\ud800' is a text with half a character"),
         (
             {"text": ["one", "\ud800"]},
@@ -102,6 +119,30 @@ def test_no_prompt_at_all_is_an_empty_text(tmp_path):
 def test_a_wrong_value_is_named_with_its_row(tmp_path, columns, said):
     columns = {"text": ["one", "two"], **columns}
     assert said in message(lambda: read(tmp_path, **columns))
+
+
+def test_other_answers_are_texts_or_lists_of_texts(tmp_path):
+    """Also through the table of the corpus; a Parquet file has lists of its own."""
+    rows = [
+        {
+            "text": "Lund",
+            "prompt": "Where?",
+            "paraphrased": "In Lund",
+            "perturbed": ["Oslo", "Bergen"],
+        },
+        {"text": "1", "prompt": "When?", "paraphrased": None, "perturbed": []},
+    ]
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    tables.write(tmp_path / "corpus.parquet", corpus_table(path, None), CORPUS)
+    for found in (read_records(path), records_of_table(tmp_path / "corpus.parquet")):
+        assert found.paraphrased == [("In Lund",), ()]
+        assert found.perturbed == [("Oslo", "Bergen"), ()]
+    lists = pa.table({"text": ["Lund"], "perturbed": [["Oslo", "Bergen"]]})
+    pq.write_table(lists, tmp_path / "mine.parquet")
+    assert read_records(tmp_path / "mine.parquet").perturbed == [("Oslo", "Bergen")]
+    said = message(lambda: in_windows(read_records(tmp_path / "mine.parquet"), 1))
+    assert "has perturbed, and a window would part a text" in said
 
 
 # Forms of files

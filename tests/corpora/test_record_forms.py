@@ -30,6 +30,8 @@ def test_tofu(tmp_path):
     assert found.texts.tolist() == ["A writer.", "Santiago."]
     assert found.ids.tolist() == ["1", "2"]
     assert (found.trained, found.splits) == (None, None)
+    assert found.perturbed == [("A cook.", "No"), ()]
+    assert found.paraphrased is None
 
 
 def test_muse_has_texts(tmp_path):

@@ -1,6 +1,7 @@
 # Whether records were in the training data of models. In paths, `language` is the name of a corpus,
 # and `model` that of a target in the configuration.
 include: "functions/audit.smk"
+include: "functions/audit_checkpoints.smk"
 
 
 rule audit:
@@ -161,5 +162,75 @@ rule audit_findings:
     params:
         **made_by("palimpsest.audit.findings:findings"),
         **values_of("audit", "show_secrets"),
+    script:
+        "../scripts/make.py"
+
+
+rule ask_checkpoint:
+    input:
+        corpus=corpus,
+        models=local_files_of_checkpoint,
+        pretrained=ancient(made_files_of_checkpoint),
+    output:
+        table=checkpoint_kinds.ANSWERS.path,
+    log:
+        "logs/ask_checkpoint/{language}/{model}.log",
+    benchmark:
+        "benchmarks/ask_checkpoint/{language}/{model}.tsv"
+    conda:
+        "../../envs/training.yaml"
+    threads: asking_threads
+    resources:
+        mem_mb=16000,
+        runtime=600,
+        gpu=gpus_of_checkpoints,
+    params:
+        asked=how_to_ask_checkpoint,
+        script=ASK_CHECKPOINT_SCRIPT,
+    shell:
+        ASK_CHECKPOINT
+
+
+rule score_checkpoint:
+    input:
+        answers=checkpoint_kinds.ANSWERS.path,
+    output:
+        table=checkpoint_kinds.SCORES.path,
+    log:
+        "logs/score_checkpoint/{language}/{model}.log",
+    benchmark:
+        "benchmarks/score_checkpoint/{language}/{model}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        **made_by("palimpsest.audit.checkpoints.scores:scores"),
+    script:
+        "../scripts/make.py"
+
+
+rule compare_checkpoints:
+    input:
+        scores=scores_of_set,
+    output:
+        **{kind.name: kind.path for kind in checkpoint_kinds.OF_SETS},
+        open_unlearning=checkpoint_kinds.OPEN_UNLEARNING.path,
+    log:
+        "logs/compare_checkpoints/{language}/{model}.log",
+    benchmark:
+        "benchmarks/compare_checkpoints/{language}/{model}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        **made_by("palimpsest.audit.checkpoints.comparing:compare"),
+        **values_of("audit", "false_positive_rates"),
+        roles=roles_of_set,
     script:
         "../scripts/make.py"

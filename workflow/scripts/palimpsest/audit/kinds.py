@@ -4,6 +4,7 @@ In paths, `language` is the name of a corpus of records, and `model` that of a t
 configuration.
 """
 
+from palimpsest.audit.checkpoints import kinds as checkpoints
 from palimpsest.tables.columns import SHARED
 from palimpsest.tables.kinds import Kind, kinds_in
 
@@ -229,4 +230,4 @@ FINDINGS = Kind(
 COPIES = {"csv": f"{OF_TARGET}/findings.csv", "json": f"{OF_TARGET}/findings.json"}
 OF_ASKING = (PASSES, CONTINUATIONS)
 OF_RECITING = (PRIVATE, FINDINGS, RECITED, EXPLAINED)
-KINDS = kinds_in(globals())
+KINDS = (*kinds_in(globals()), *checkpoints.KINDS)

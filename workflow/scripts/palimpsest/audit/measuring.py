@@ -52,7 +52,7 @@ def passed_tokens(
     """As `passed`, of texts whose tokens are known."""
     name = checkpoint.name
     tokens = TextTokens.of(name, checkpoint.tokenizer)
-    found = _measured(checkpoint, encoded, batch_size)
+    found = measured_tokens(checkpoint, encoded, batch_size)
     if not np.isfinite(found).all():
         raise UserError(f"{name}: a loss is not a number; {SAVE_AGAIN}")
     letters = [0] * len(texts) if prompts is None else prompts
@@ -66,7 +66,9 @@ def passed_tokens(
 
 
 @torch.no_grad()
-def _measured(checkpoint: Checkpoint, encoded: TokenisedStrings, batch_size: int) -> np.ndarray:
+def measured_tokens(
+    checkpoint: Checkpoint, encoded: TokenisedStrings, batch_size: int
+) -> np.ndarray:
     """float64[4, tokens]: log probability, mean, deviation and rank of each predicted token."""
     rows = np.arange(len(encoded.lengths))
     parts: dict[int, np.ndarray] = {}

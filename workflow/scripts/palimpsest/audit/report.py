@@ -7,6 +7,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from palimpsest.audit import kinds
+from palimpsest.audit.checkpoints import kinds as checkpoint_kinds
+from palimpsest.audit.checkpoints import report_rows
 from palimpsest.audit.claims import QUESTIONS
 from palimpsest.audit.references import is_private
 from palimpsest.audit.references import sides as sides_of
@@ -32,10 +34,10 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     Without any, the part has no words.
     """
     html = template(__file__, "report.html.j2").module
-    roc, explained, private, findings = given(
-        tables, kinds.ROC, kinds.EXPLAINED, kinds.PRIVATE, kinds.FINDINGS
+    roc, explained, private, findings, gaps = given(
+        tables, kinds.ROC, kinds.EXPLAINED, kinds.PRIVATE, kinds.FINDINGS, checkpoint_kinds.GAPS
     )
-    if roc.empty and private.empty:
+    if roc.empty and private.empty and gaps.empty:
         return Part(chapters=chapters_of(html))
     before = {
         "attacks": html.without_curves(without_curves(private, roc)),
@@ -47,7 +49,23 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
         + shown(partial(html.findings, most=MOST), finding_rows, findings),
         "references": shown(html.references, reference_rows, explained),
     }
+    if not gaps.empty:
+        before["checkpoints"], after["checkpoints"] = of_checkpoints(html, tables)
     return with_words(html, QUESTIONS, before, after)
+
+
+def of_checkpoints(html, tables: Mapping[str, pd.DataFrame]) -> tuple[Markup, Markup]:
+    """Sentences on each unlearned model, and tables."""
+    of_sets = checkpoint_kinds.OF_SETS
+    metrics, gaps, qualities, membership, tests = given(tables, *of_sets)
+    by_name = dict(zip((kind.name for kind in of_sets), given(tables, *of_sets), strict=True))
+    after = [
+        shown(html.checkpoint_metrics, report_rows.metric_rows, metrics),
+        shown(html.checkpoint_qualities, report_rows.quality_rows, qualities),
+        shown(html.checkpoint_tests, report_rows.test_rows, tests),
+        html.left_out(report_rows.left_out(gaps, by_name)),
+    ]
+    return html.unlearned(report_rows.answers(gaps, membership)), Markup().join(after)
 
 
 def attack_rows(roc: pd.DataFrame) -> list[dict]:

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from palimpsest.audit import kinds
+from palimpsest.audit.checkpoints import kinds as checkpoint_kinds
+from palimpsest.audit.checkpoints import sets
 from palimpsest.audit.interventions import INTERVENTIONS, MEMBERS
 from palimpsest.audit.kinds import TARGET
 from palimpsest.audit.membership import ATTACKS
@@ -108,6 +110,7 @@ def outputs(settings: Settings) -> Iterator[str]:
             yield kind.path.format(language=target.corpus, model=name)
         for path in kinds.COPIES.values():
             yield path.format(language=target.corpus, model=name)
+    yield from sets.outputs(settings)
 
 
 def has_both_sides(settings: Settings, target: Target) -> bool:
@@ -125,6 +128,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     block = settings.block("audit")
     for name, one in block["targets"].items():
         yield from _mistakes_of(settings, f"audit/targets/{name}", name, one)
+    yield from sets.mistakes(settings)
     if block["attacks"] != ALL:
         for place, attack in enumerate(block["attacks"]):
             if attack not in ATTACKS:
@@ -157,5 +161,11 @@ SECTION = Section(
     outputs=outputs,
     mistakes=mistakes,
     judged=(kinds.EXPLAINED, kinds.PRIVATE),
-    reported=(kinds.ROC, kinds.EXPLAINED, kinds.PRIVATE, kinds.FINDINGS),
+    reported=(
+        kinds.ROC,
+        kinds.EXPLAINED,
+        kinds.PRIVATE,
+        kinds.FINDINGS,
+        *checkpoint_kinds.OF_SETS,
+    ),
 )

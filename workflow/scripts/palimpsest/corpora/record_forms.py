@@ -21,9 +21,11 @@ class Form:
 
 
 QUESTIONS = {"prompt": "question", "text": "answer"}
+WITH_FALSE = {**QUESTIONS, "perturbed": "perturbed_answer"}
 FORMS = {
-    # github.com/locuslab/tofu, data_module.py (TextDatasetQA) and data/*.json
-    "tofu": Form((QUESTIONS,)),
+    # github.com/locuslab/tofu, data_module.py (TextDatasetQA) and data/*.json; paraphrases are in
+    # the files of forget and retain records whose names end with perturbed
+    "tofu": Form((QUESTIONS, WITH_FALSE, {**WITH_FALSE, "paraphrased": "paraphrased_answer"})),
     # github.com/jaechan-repo/muse_bench, data: lists of texts (raw, privleak, scal, sust), which
     # are the column text on the hub; objects in knowmem and verbmem. Splits: data/bbc/readme.md
     "muse": Form(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +18,12 @@ from palimpsest.corpora.record_forms import Form, columns_of, form_of
 from palimpsest.errors import UserError, nearest
 from palimpsest.making import makes
 from palimpsest.tables import saved_folders, user_files
-from palimpsest.tables.kinds import NAME, NUMBER, TRUTH, Column, UserKind
+from palimpsest.tables.kinds import LIST, NAME, NUMBER, TRUTH, Column, UserKind
 from palimpsest.tables.user_tables import UserTable, table_in
 
 ID, TEXT, TRAINED, GROUP = "id", "text", "trained", "group"
 SPLIT, COPIES, PROMPT = saved_folders.SPLIT, "copies", "prompt"
+PARAPHRASED, PERTURBED = "paraphrased", "perturbed"
 SPLITS = ("train", "test", "holdout", "forget", "retain")
 # Which records they are
 WHICH = (
@@ -35,6 +37,8 @@ OPTIONAL = (
     Column(SPLIT, NAME, f"the part of the data ({user_files.listed(SPLITS)})"),
     Column(COPIES, NUMBER, "how often the record is in the training data: a whole number from 1"),
     Column(PROMPT, NAME, "the text before the record, on which no loss is measured", nullable=True),
+    Column(PARAPHRASED, LIST, "other texts that say the same as the record's", nullable=True),
+    Column(PERTURBED, LIST, "texts like the record's that are false", nullable=True),
 )
 RENAMED = "{text: body, id: key}"
 LARGEST = 2**53  # whole numbers below it are exact as floats
@@ -58,6 +62,8 @@ class Records:
         How often the record is in the training data, from 1. None: each record once.
     prompts : str[records] or None
         The text before the record's own text, on which no loss is measured; '' for none.
+    paraphrased, perturbed : tuple[str, ...] of each record, or None
+        Answers to the same prompt that say the same, and that are false.
     """
 
     ids: np.ndarray
@@ -68,23 +74,25 @@ class Records:
     splits: np.ndarray | None = None
     copies: np.ndarray | None = None
     prompts: np.ndarray | None = None
+    paraphrased: list[tuple[str, ...]] | None = None
+    perturbed: list[tuple[str, ...]] | None = None
 
     @cached_property
     def prompt_letters(self) -> list[int]:
         """The length of each prompt, with the new line that follows one without white space."""
         if self.prompts is None:
             return [0] * len(self.texts)
-        return [len(_before(prompt)) for prompt in self.prompts]
+        return [len(before_text(prompt)) for prompt in self.prompts]
 
     @cached_property
     def whole_texts(self) -> list[str]:
         """The texts, each after its prompt."""
         if self.prompts is None:
             return list(self.texts)
-        return [_before(p) + text for p, text in zip(self.prompts, self.texts, strict=True)]
+        return [before_text(p) + text for p, text in zip(self.prompts, self.texts, strict=True)]
 
 
-def _before(prompt: str) -> str:
+def before_text(prompt: str) -> str:
     """What stands before a text: its prompt, and a new line unless white space ends the prompt."""
     return prompt if not prompt or prompt[-1].isspace() else f"{prompt}\n"
 
@@ -97,7 +105,8 @@ def read_records(
     Parameters
     ----------
     path : a .csv, .tsv, .jsonl, .json or .parquet file with the column text, and any of id, trained
-        (true or false, yes or no, 1 or 0), group, split, copies and prompt. The same in a folder
+        (true or false, yes or no, 1 or 0), group, split, copies, prompt, paraphrased and perturbed
+        (each a text, or a list of texts). The same in a folder
         that `datasets` saved with save_to_disk; the names of its splits are the column split, if
         its records have none. Or a .txt file with a record a line, whose ids are the numbers of the
         lines. Files of text may be compressed, such as .jsonl.gz.
@@ -134,6 +143,7 @@ def _records(path: str | Path, asked: Mapping[str, str], form: Form) -> Records:
         _splits(table, form.splits),
         _copies(table),
         _prompts(table),
+        *(table.lists(name) if name in table.cells else None for name in (PARAPHRASED, PERTURBED)),
     )
 
 
@@ -227,13 +237,15 @@ def in_windows(records: Records, n_words: int) -> Records:
     The windows of a record are in its group, and named after it: the second of `a` is `a:2`. Words
     are what white space separates, and no letter is lost.
 
-    Raises `UserError` if a record has a prompt, or the name of a window.
+    Raises `UserError` if a record has a prompt or another answer, or the name of a window.
     """
-    if records.prompts is not None and any(records.prompts):
-        raise UserError(
-            f"{records.source}: has prompts, and a window would part a text from its prompt; leave "
-            "out the window or the prompts"
-        )
+    beside = {"prompts": records.prompts, PARAPHRASED: records.paraphrased}
+    for name, values in {**beside, PERTURBED: records.perturbed}.items():
+        if values is not None and any(values):
+            raise UserError(
+                f"{records.source}: has {name}, and a window would part a text from its prompt and "
+                f"its other answers; leave out the window or the {name}"
+            )
     pieces = [_windows(text, n_words) for text in records.texts]
     place = np.repeat(np.arange(len(pieces)), [len(windows) for windows in pieces])
     names = [
@@ -297,6 +309,10 @@ def corpus_table(records: str | Path, columns: Mapping[str, str] | None) -> pd.D
             SPLIT: missing if found.splits is None else found.splits,
             COPIES: np.ones(n_records, int) if found.copies is None else found.copies,
             PROMPT: missing if found.prompts is None else found.prompts,
+            PARAPHRASED: missing
+            if found.paraphrased is None
+            else [*map(json.dumps, found.paraphrased)],
+            PERTURBED: missing if found.perturbed is None else [*map(json.dumps, found.perturbed)],
         }
     )
 
@@ -307,6 +323,10 @@ def records_of_table(path: str | Path) -> Records:
 
     def unless_missing(name: str) -> np.ndarray | None:
         return None if frame[name].isna().any() else frame[name].to_numpy()
+
+    def lists(name: str) -> list[tuple[str, ...]] | None:
+        written = unless_missing(name)
+        return None if written is None else [tuple(json.loads(texts)) for texts in written]
 
     ids, texts, groups = (frame[name].to_numpy(dtype=object) for name in (ID, TEXT, GROUP))
     trained = unless_missing(TRAINED)
@@ -319,4 +339,5 @@ def records_of_table(path: str | Path) -> Records:
         unless_missing(SPLIT),
         frame[COPIES].to_numpy(),
         unless_missing(PROMPT),
+        *(lists(name) for name in (PARAPHRASED, PERTURBED)),
     )

@@ -21,6 +21,7 @@ VECTOR = "vector"
 # Types of the columns of users' tables. A column of any type in a file may hold them: see
 # `user_tables`.
 NAME, TIME, NUMBER, TEXT, TRUTH = "name", "time", "finite number", "text", "true or false"
+LIST = "text, or list of texts"
 TYPE = "|".join([*ARROW_TYPES, VECTOR])
 DECLARATION = re.compile(
     rf"(?P<name>\w+) (?P<type>{TYPE})(?P<null>\??): (?P<meaning>.+)", re.DOTALL

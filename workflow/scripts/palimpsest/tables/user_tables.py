@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from palimpsest.errors import UserError, nearest
 from palimpsest.tables import user_files
-from palimpsest.tables.kinds import NAME, NUMBER, TIME, TRUTH, Column, UserKind
+from palimpsest.tables.kinds import LIST, NAME, NUMBER, TIME, TRUTH, Column, UserKind
 from palimpsest.tables.user_values import (
     MICROSECONDS_OF_DAY,
     NUMERAL,
@@ -35,6 +35,7 @@ from palimpsest.tables.user_values import (
     moment_in,
     name_in,
     number_in,
+    texts_in,
     truth_in,
     written,
 )
@@ -48,6 +49,7 @@ WHAT = {
     NUMBER: "a finite number",
     TIME: "a time: a number, or a date such as 2024-01-31",
     TRUTH: "true or false",
+    LIST: "a text, or a list of texts",
 }
 TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 NUMERAL_CELL = rf"^[ \t]*{NUMERAL.pattern}[ \t]*$"
@@ -139,6 +141,15 @@ class UserTable:
         found = _factorised(self.cells[name])
         self._check_present(name, found.places >= 0)
         return np.array(self._each(name, found, truth_in), dtype=bool)[found.places]
+
+    def lists(self, name: str) -> list[tuple[str, ...]]:
+        """A column of texts, or of lists of texts, of each row; an empty cell is an empty list.
+
+        Raises `UserError` if a cell is anything else, or holds a blank text.
+        """
+        found = _factorised(self.cells[name])
+        lists = [*self._each(name, found, texts_in), ()]  # the place -1 is a missing cell
+        return [lists[place] for place in found.places]
 
     def stored(self, name: str) -> type:
         """The floating type of a column of numbers: float, unless the file has a shorter type."""

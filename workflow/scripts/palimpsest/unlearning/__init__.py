@@ -10,7 +10,9 @@ MODULES = {
     "epsilon_lower_bound": "attacks.lower_bounds",
     "forgetting_quality": "attacks.quality",
     "joint_attack": "attacks.joint_attacks",
+    "logit_scaled_confidence": "attacks.confidence",
     "permutation_null": "attacks.permutation",
+    "pooled_share": "evaluate.gaps",
 }
 __all__ = list(MODULES)
 __getattr__ = lazy_names(__name__, MODULES)

@@ -104,7 +104,7 @@ def string_shares(
             _variance_of_mean(share * retrained / gap),
         ]
     )
-    freedom = _freedom(variances, np.array([[len(before)], [len(retrained)]]))
+    freedom = satterthwaite(variances, np.array([[len(before)], [len(retrained)]]))
     reach = stdtrit(freedom, (1 + confidence) / 2) * np.sqrt(variances.sum(axis=0))
     return StringShares(share, share - reach, share + reach)
 
@@ -185,7 +185,7 @@ def pooled_share(
     rises, gaps = sum(_redrawn(part, n, chance) for part in parts)
     variances, sizes, surplus = _components(parts, share, gap)
     variance = max((rises / gaps).var(ddof=1) - surplus, variances.max())
-    reach = stdtrit(_freedom(variances, sizes), (1 + confidence) / 2) * np.sqrt(variance)
+    reach = stdtrit(satterthwaite(variances, sizes), (1 + confidence) / 2) * np.sqrt(variance)
     return Interval(share, float(share - reach), float(share + reach))
 
 
@@ -290,7 +290,7 @@ def _interaction(values: np.ndarray) -> float:
     return n_strings * each / n_models
 
 
-def _freedom(variances: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def satterthwaite(variances: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Satterthwaite's degrees of freedom of a sum of variances [sources, ...] of means."""
     with np.errstate(invalid="ignore", divide="ignore"):
         freedom = variances.sum(axis=0) ** 2 / (variances**2 / (sizes - 1)).sum(axis=0)

@@ -1,0 +1,1 @@
+"""Models that another program unlearned, beside those that it started from and retrained ones."""

@@ -1,0 +1,141 @@
+"""What the report says of sets of checkpoints: sentences, and rows of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import comb
+
+import pandas as pd
+
+from palimpsest.audit.checkpoints import kinds
+from palimpsest.audit.checkpoints.kinds import (
+    ALL_MODELS,
+    FORGET,
+    HOLDOUT,
+    ORIGINAL,
+    RETAIN,
+    RETRAINED,
+    UNLEARNED,
+)
+from palimpsest.audit.checkpoints.told_apart import FEWEST
+from palimpsest.audit.roc_curves import AUC
+from palimpsest.estimates import with_interval
+from palimpsest.number_format import number
+from palimpsest.report.templates import groups
+from palimpsest.statistics import Interval
+
+SET = ["language", "model"]
+SHOWN = ("loss", "probability", "rouge_l_recall", "exact_match", "truth_ratio")
+ATTACK = "loss"  # of which sentences tell
+
+
+def answers(gaps: pd.DataFrame, membership: pd.DataFrame) -> list[dict]:
+    """For each unlearned model: the share of the gap that it closed, and what controls show.
+
+    The placebos are records never trained on, and what retrained models show on them.
+    """
+    rows = []
+    for of_set, found in groups(gaps, SET):
+        shares = {(row.checkpoint, row.split): row for row in found.itertuples()}
+        unlearned = found.loc[found["role"] == UNLEARNED, "checkpoint"].unique()
+        retrained = found.loc[found["role"] == RETRAINED, "checkpoint"].unique()
+        aucs = _aucs(membership, of_set)
+        for name in unlearned:
+            own = shares[name, FORGET]
+            rises = {
+                split: {
+                    "own": _interval(shares[name, split], "share"),
+                    "retrained": _listed(shares[one, split].share for one in retrained),
+                }
+                for split in (HOLDOUT, RETAIN)
+                if (name, split) in shares and pd.notna(own.share)
+            }
+            attack = {
+                "own": _interval(aucs[name], "value"),
+                "retrained": _listed(aucs[one].value for one in retrained),
+            }
+            is_over = pd.notna(own.lower) and own.lower > 1
+            share = _interval(own, "share") if pd.notna(own.share) else None
+            told = {"name": name, "share": share, "n": own.n_records, "is_over": is_over}
+            rows.append(
+                {**of_set, **told, "rises": rises, "attack": attack if name in aucs else None}
+            )
+    return rows
+
+
+def _aucs(membership: pd.DataFrame, of_set: Mapping[str, str]) -> dict[str, object]:
+    if membership.empty:
+        return {}
+    is_own = (membership[SET] == pd.Series(of_set)).all(axis=1)
+    is_shown = (membership["attack"] == ATTACK) & (membership["statistic"] == AUC)
+    return {row.checkpoint: row for row in membership[is_own & is_shown].itertuples()}
+
+
+def metric_rows(metrics: pd.DataFrame) -> list[dict]:
+    """Per set, model and split: the means of what is known of the answers."""
+    rows = []
+    for row, found in groups(metrics, [*SET, "split", "role", "checkpoint"]):
+        by_name = {one.metric: one for one in found.itertuples()}
+        shown = {name: _interval(by_name.get(name), "value") for name in SHOWN}
+        rows.append({**row, **shown})
+    return rows
+
+
+def quality_rows(qualities: pd.DataFrame) -> list[dict]:
+    """Per set and model: forget quality against each retrained model."""
+    return [
+        {**row, "p": number(one.p_value), "against": one.against}
+        for row, found in groups(qualities, [*SET, "role", "checkpoint"])
+        for one in found.itertuples()
+    ]
+
+
+def test_rows(tests: pd.DataFrame) -> list[dict]:
+    return [
+        {
+            **row._asdict(),
+            "value": number(row.value),
+            "p": number(row.p_value),
+            "most": number(row.attainable),
+            "n": f"{row.n_unlearned} / {row.n_retrained}",
+        }
+        for row in tests.itertuples(index=False)
+    ]
+
+
+def left_out(gaps: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> list[dict]:
+    """Per set: what its models and records are too few for, each with the reason."""
+    rows = []
+    for of_set, found in groups(gaps, SET):
+        roles = found[found["checkpoint"] != ALL_MODELS].groupby("role")["checkpoint"].nunique()
+        n = {role: int(roles.get(role, 0)) for role in (ORIGINAL, RETRAINED, UNLEARNED)}
+        lacks = {name: not _has(table, of_set) for name, table in tables.items()}
+        few = FEWEST - 1
+        rows.append(
+            {
+                **of_set,
+                "n": n,
+                "no_tests": lacks[kinds.TOLD_APART.name],
+                "fewest": FEWEST,
+                "few": few,
+                "labellings": comb(2 * few, few),
+                "no_holdout": lacks[kinds.MEMBERSHIP.name],
+                "no_false": lacks[kinds.FORGET_QUALITY.name],
+            }
+        )
+    return rows
+
+
+def _has(table: pd.DataFrame, of_set: Mapping[str, str]) -> bool:
+    return not table.empty and bool((table[SET] == pd.Series(of_set)).all(axis=1).any())
+
+
+def _listed(values) -> str:
+    return ", ".join(map(number, values))
+
+
+def _interval(row, name: str) -> str:
+    """A value of a row with its interval; a dash without a row."""
+    if row is None:
+        return "–"
+    return with_interval(Interval(getattr(row, name), row.lower, row.upper))
