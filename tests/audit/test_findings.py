@@ -51,11 +51,11 @@ def given(records=RECORDS):
                 }
             )
         texts.append({"id": name, "text": text, "group": name, "trained": trained, "copies": 1})
-    corpus = pd.DataFrame(texts).assign(split=None, prompt=None)
+    corpus = pd.DataFrame(texts).reindex(columns=CORPUS.names)
     corpus["trained"] = corpus["trained"].astype("boolean")
     continuations = pd.DataFrame(rows)
     continuations["trained"] = continuations["trained"].astype("boolean")
-    return continuations[CONTINUATIONS.names], corpus[CORPUS.names]
+    return continuations[CONTINUATIONS.names], corpus
 
 
 def made(folder, show_secrets=False, records=RECORDS):

@@ -114,11 +114,9 @@ def attempts_in(folder) -> Attempts:
 def audit(tmp_path_factory):
     """The tables of an audit of a tiny model, with a reference of the same tokenizer."""
     folder = tmp_path_factory.mktemp("audit")
-    frame = pd.DataFrame(RECORDS).assign(
-        group=[row["id"] for row in RECORDS], copies=1, split=None, prompt=None
-    )
+    frame = pd.DataFrame(RECORDS).assign(group=[row["id"] for row in RECORDS], copies=1)
     frame["trained"] = frame["trained"].astype("boolean")
-    tables.write(folder / "mine.parquet", frame[CORPUS.names], CORPUS)
+    tables.write(folder / "mine.parquet", frame.reindex(columns=CORPUS.names), CORPUS)
     job = AuditJob(
         "mine",
         "tiny",
