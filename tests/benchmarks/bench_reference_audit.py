@@ -156,7 +156,7 @@ def rows(tiny: bool = False) -> Iterator[Row]:
             }
             found = explained(4, models, 8, 8)
     else:
-        found = explained(150, {"target": TARGET, "reference": REFERENCE}, 32, 32)
+        found = explained(40, {"target": TARGET, "reference": REFERENCE}, 32, 32)
     for row in found.itertuples():
         interval = with_interval(Interval(row.value, row.lower, row.upper))
         peer = PAPER.get(row.statistic, np.nan)

@@ -1,4 +1,4 @@
-"""A small study with `--sdm conda`: every rule in its environment, with nothing of the host's.
+"""A small study with `--sdm conda`: rules in their environments, with nothing of the host's.
 
 A stand-in answers for conda, see stand_in.py. All tests are in one file, so that one process runs
 them and every environment is made once.
@@ -11,33 +11,33 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 import stand_in
 import yaml
 
+from helpers.imports import third_parties
 from helpers.projects import CONFIGFILES, ROOT, TOUR, Project
 from helpers.rules import rules
 
 HERE = Path(__file__).parent
 STUDY = (TOUR, "study.yaml")
-# A run that no section asks for; its command is that of the runs that are. And what reads files of
-# packages that the host alone has.
-NOT_RUN = {"train_one_run", "convert_pretrained", "copy_pretrained"}
+# What reads files of packages that the host alone has.
 NOT_MADE = {"pretrained.yaml"}
+# Tables whose rules import, together, every package of the other environments
+TABLES = (
+    "results/studies/tradeoff/L2.parquet",
+    "results/unlearning/forgetting/opt-1.3b-twin/L2/n16-seed0/epsilons.parquet",
+    "results/density/texts/example/density.parquet",
+    "results/information/default/opt-1.3b-twin/L2/n6-seed0/repeated/layers.parquet",
+)
 # All figures are drawn by one script, for which `test_environments.py` follows what each of them
 # imports; so here a figure of every section is drawn.
 FIGURES = ("derivation-L2", "tradeoff-L2", "unlearning_scores-L1", "profile-L2", "density_truth-L6")
 FIGURES = (*FIGURES, "record_shares-example")
 REPORT = "results/report.html"
-# A trained and an unlearned model for other programs, which `all` makes for all models or for none.
-# The first is of a run that keeps its weights.
-FOLDERS = (
-    "results/runs/base/default/opt-1.3b-twin/L6/n12-seed0/huggingface",
-    "results/unlearning/forgetting/opt-1.3b-twin/L2/n16-seed0/unlearned/finetune/model-0",
-)
 
 
 @pytest.fixture(scope="module")
@@ -54,37 +54,21 @@ def conda(tmp_path_factory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def study(conda, tmp_path_factory, request) -> set[str]:
-    """The rules that ran in environments: from nothing to claims; figures and report of the tour.
+    """The rules that ran in environments: from nothing to tables; figures and report of the tour.
 
     The tour itself was run without environments.
     """
     project = with_study(tmp_path_factory.mktemp("study"))
-    ran = set()
-    # What asks what is there comes when all is there.
-    for targets in (
-        ["all", "unlearning_tuning", *FOLDERS, "--omit-from", "figure"],
-        [
-            "results/power.tsv",
-            "plan",
-            "stale_state",
-            "remove_stale_state",
-            "set_leftovers_apart",
-            "rename_results",
-        ],
-    ):
-        ran |= rules_run(in_environments(project, conda, *targets))
+    ran = rules_run(in_environments(project, conda, *TABLES))
     copy = tmp_path_factory.mktemp("report") / "copy"
     shutil.copytree(request.getfixturevalue("finished").folder, copy)
     return ran | rules_run(draw_and_report(Project(copy), conda))
 
 
 def with_study(folder: Path) -> Project:
-    """A fresh project with the study's configuration, and the model that it asks about records."""
-    from helpers import tiny_language_models
-
+    """A fresh project with the study's configuration."""
     project = Project.fresh(folder)
     shutil.copy(HERE / "study.yaml", folder)
-    tiny_language_models.write(folder / "tiny-model")
     return project
 
 
@@ -135,9 +119,20 @@ def modules_of(distributions: list[importlib.metadata.Distribution]) -> set[str]
     }
 
 
-def test_every_rule_runs_in_its_environment(study):
-    """To the report, without any package that an environment does not have."""
-    assert study >= rules(TOUR).keys() - NOT_RUN
+def test_every_package_of_an_environment_is_imported_in_it(study):
+    """By the jobs of some rules; `test_environments.py` follows what the others import."""
+    assert imported_in_environments(study) == imported_in_environments(rules())
+
+
+def imported_in_environments(names: Iterable[str]) -> set[tuple[str, str]]:
+    """Environments, and the packages that these rules import there."""
+    environments = {name: Path(rules()[name].conda_env).name for name in names if name in rules()}
+    return {
+        (file, package)
+        for name, file in environments.items()
+        if file not in NOT_MADE
+        for package in third_parties(name)
+    }
 
 
 def test_environments_hold_what_their_files_pin(study, conda):
