@@ -11,8 +11,20 @@ from helpers.records import corpus as corpus_of
 from helpers.tiny_language_models import write
 from palimpsest import tables
 from palimpsest.audit.asking import AuditJob, audit_target
+from palimpsest.audit.detectors import detected
+from palimpsest.audit.extraction import extracted_records
 from palimpsest.audit.interventions import MEMBERS
-from palimpsest.audit.kinds import CONTINUATIONS, EXPLAINED, PASSES, RECITED, ROC, SCORES
+from palimpsest.audit.kinds import (
+    CONTINUATIONS,
+    DETECTORS,
+    EXPLAINED,
+    EXTRACTED,
+    EXTRACTION,
+    PASSES,
+    RECITED,
+    ROC,
+    SCORES,
+)
 from palimpsest.audit.members import members
 from palimpsest.audit.references import category, explained
 from palimpsest.audit.report import part
@@ -111,11 +123,15 @@ def audit(tmp_path_factory):
         str(folder / "continuations.parquet"),
         write(folder / "model"),
         [("other", write(folder / "reference", seed=1))],
-        ["loss", "zlib", "reference", "neighbours", "recall", "lowercase", "ez_mia", "rmia"],
+        [
+            *("loss", "zlib", "reference", "neighbours", "recall", "lowercase", "ez_mia", "rmia"),
+            "exposure",
+        ],
         prompt=4,
         continuation=4,
         neighbours=2,
         prefixes=1,
+        secrets=3,
     )
     audit_target(job, attempts_in(folder))
     passes = tables.read(job.passes, PASSES)
@@ -129,11 +145,11 @@ def audit(tmp_path_factory):
 def test_an_audit_has_all_attacks(audit):
     _, passes, made, _ = audit
     assert set(made["attack"]) == {
-        *("loss", "zlib", "neighbours", "recall", "lowercase"),
+        *("loss", "zlib", "neighbours", "recall", "lowercase", "exposure"),
         *("reference/other", "ez_mia/other", "rmia/other", "combined", "blind"),
     }
     assert made.groupby("attack").size().eq(28).all()
-    assert dict(passes.groupby("role").size()) == {"target": 28 * (1 + 2 + 1 + 1), "other": 28}
+    assert dict(passes.groupby("role").size()) == {"target": 28 * (1 + 2 + 1 + 1 + 4), "other": 28}
 
 
 def test_the_report_of_an_audit(audit, tmp_path):
@@ -149,6 +165,30 @@ def test_the_report_of_an_audit(audit, tmp_path):
     text = "".join(f"{chapter.before} {chapter.after}" for chapter in words.chapters)
     assert "14 / 14" in text
     assert not part({}).introduction
+
+
+def test_the_detectors_of_an_audit(audit, tmp_path):
+    """A model of random weights gives nothing away, and no detector finds more than by chance."""
+    _, _, made, continuations = audit
+    extracted = extracted_records(continuations)
+    assert extracted[EXTRACTION.name].query("decoding == 'greedy'")["share"].eq(0).all()
+    found = detected(
+        made,
+        extracted[EXTRACTED.name],
+        pd.DataFrame(RECORDS).assign(copies=1),
+        [],
+        retrained=None,
+        seed=None,
+        false_positive_rates=[0.1],
+    )
+    tables.write(tmp_path / "detectors.parquet", found, DETECTORS)
+    recall = found[(found["statistic"] == "recall") & (found["copies"] == 0)]
+    assert {*recall["detector"]} == {
+        *made["attack"],
+        *("greedy", "greedy/other", "longest span", "(n, p)"),
+    }
+    assert (recall["lower"] <= 0.35).all()  # 0.1 may be 0.34 in general: 1 of 14 others
+    assert not (found["statistic"] == "epsilon").any()  # no pairs
 
 
 def test_a_reference_that_is_the_target_is_refused(audit, tmp_path):
