@@ -20,7 +20,7 @@ FIGURE = Figure(
     __name__,
     order=20,
     chapter="attacks",
-    title="What each detector finds of planted secrets",
+    title="What each detector finds",
     caption=(
         "The share of members that each detector finds, by their copies, at one share of false "
         "alarms (broken line); the share of members among all that it finds; and the epsilon that "
@@ -49,7 +49,7 @@ def planted_secrets(detectors: pd.DataFrame) -> plt.Figure:
     models = list(dict.fromkeys(found["model"]))
     rows = {model: rows_of(found[found["model"] == model]) for model in models}
     heights = [ROW * (len(names) + 1) + 0.5 for names in rows.values()]
-    title = f"What detectors find of planted secrets: {found['language'].iloc[0]}"
+    title = f"What each detector finds: {found['language'].iloc[0]}"
     figure = elements.figure_of(1.2 + sum(heights), title)
     parts = elements.panels_in(figure).subfigures(len(models), 1, height_ratios=heights)
     tints = tints_of(found)
