@@ -271,3 +271,34 @@ def test_a_target_on_records_that_are_all_members_is_refused():
     texts = corpus_of([f"text {n}" for n in range(4)], trained=[True] * 4)
     request = DatasetRequest(Sampler("mine", texts, 0), MEMBERS, 4, 1, False)
     assert "no record is said to be no member" in message(lambda: members(request))
+
+
+@pytest.mark.parametrize("is_retrained", [True, False])
+def test_a_target_that_records_are_retrained_for_is_their_model(monkeypatch, is_retrained):
+    """Both sections speak of one model then, which is trained once."""
+    monkeypatch.chdir(ROOT)
+    over = {
+        "corpora": {"planted": "config/records/planted.jsonl"},
+        "audit": {"targets": {"small": {"corpus": "planted", "train": "opt-1.3b-twin"}}},
+        "records": {"corpora": ["planted"], "models": ["opt-1.3b-twin"], "folds": 3},
+    }
+    if not is_retrained:
+        over["records"]["models"] = ["llama-3.2-1b-twin"]
+    whole = experiment(DEFAULT, "config/minimal/audit.yaml", command_line=over)
+    asked = {runs.intervention for runs in whole.requests if runs.model == "opt-1.3b-twin"}
+    assert (MEMBERS in asked) == (not is_retrained)
+    assert len(asked) == (4 if is_retrained else 1)
+
+
+def test_detectors_need_members_and_others(tmp_path, monkeypatch):
+    """Of records of which nothing is known, there are scores and no detectors."""
+    monkeypatch.chdir(ROOT)
+    path = tmp_path / "mine.jsonl"
+    for given in (RECORDS, [{"id": row["id"], "text": row["text"]} for row in RECORDS]):
+        path.write_text("\n".join(map(json.dumps, given)))
+        over = asked()
+        over["corpora"]["mine"] = str(path)
+        made = experiment(DEFAULT, command_line=over).outputs["audit"]
+        names = {file.rpartition("/")[2] for file in made}
+        assert {"scores.parquet", "extraction.parquet"} <= names
+        assert ("detectors.parquet" in names) == ("trained" in given[0])
