@@ -1,6 +1,9 @@
 """Scores of attacks by hand, and on worlds in which members are known."""
 
+import os
 import re
+import subprocess
+import sys
 import zlib
 from dataclasses import replace
 
@@ -10,6 +13,7 @@ import pytest
 from scipy.stats import binomtest, norm, rankdata
 from sklearn.metrics import roc_auc_score, roc_curve
 
+from helpers.experiments import ROOT
 from palimpsest import audit
 from palimpsest.audit.classifiers import blind, combined
 from palimpsest.audit.membership import ATTACKS, Given
@@ -248,3 +252,25 @@ def test_a_table_of_scores():
     of_reference = ["reference/same", "reference/other", "rmia/same", "rmia/other"]
     assert list(found) == ["recall", "ez_mia/same", *of_reference]
     np.testing.assert_allclose(found["reference/other"], BY_HAND["reference"])
+
+
+def test_changed_texts_are_the_same_in_every_process():
+    """The order of a set differs between processes, and the words that are drawn must not."""
+    program = (
+        "from palimpsest.audit.versions import versions; import numpy as np; "
+        "texts = ['one two six ten', 'ash elm oak yew', 'cod eel ide ray']; "
+        "made = versions(['neighbours'], texts, [0] * 3, np.zeros(3), neighbours=4, prefixes=1); "
+        "print(made['neighbours'].texts)"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": "workflow/scripts"},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in "12"
+    ]
+    assert said[0] == said[1]

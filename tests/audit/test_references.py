@@ -12,11 +12,16 @@ from helpers.records import corpus as corpus_of
 from helpers.tiny_language_models import write
 from palimpsest import tables
 from palimpsest.audit.asking import AuditJob, audit_target
+from palimpsest.audit.detectors import detected
+from palimpsest.audit.extraction import extracted_records
 from palimpsest.audit.findings import findings
 from palimpsest.audit.interventions import MEMBERS
 from palimpsest.audit.kinds import (
     CONTINUATIONS,
+    DETECTORS,
     EXPLAINED,
+    EXTRACTED,
+    EXTRACTION,
     OF_RECITING,
     PASSES,
     RECITED,
@@ -125,11 +130,15 @@ def audit(tmp_path_factory):
         str(folder / "continuations.parquet"),
         write(folder / "model"),
         [("other", write(folder / "reference", seed=1))],
-        ["loss", "zlib", "reference", "neighbours", "recall", "lowercase", "ez_mia", "rmia"],
+        [
+            *("loss", "zlib", "reference", "neighbours", "recall", "lowercase", "ez_mia", "rmia"),
+            "exposure",
+        ],
         prompt=4,
         continuation=4,
         neighbours=2,
         prefixes=1,
+        secrets=3,
     )
     audit_target(job, attempts_in(folder))
     passes = tables.read(job.passes, PASSES)
@@ -143,11 +152,11 @@ def audit(tmp_path_factory):
 def test_an_audit_has_all_attacks(audit):
     _, passes, made, _ = audit
     assert set(made["attack"]) == {
-        *("loss", "zlib", "neighbours", "recall", "lowercase"),
+        *("loss", "zlib", "neighbours", "recall", "lowercase", "exposure"),
         *("reference/other", "ez_mia/other", "rmia/other", "combined", "blind"),
     }
     assert made.groupby("attack").size().eq(28).all()
-    assert dict(passes.groupby("role").size()) == {"target": 28 * (1 + 2 + 1 + 1), "other": 28}
+    assert dict(passes.groupby("role").size()) == {"target": 28 * (1 + 2 + 1 + 1 + 4), "other": 28}
 
 
 def test_the_report_of_an_audit(audit, tmp_path):
@@ -165,6 +174,30 @@ def test_the_report_of_an_audit(audit, tmp_path):
     text = "".join(f"{chapter.before} {chapter.after}" for chapter in words.chapters)
     assert "14 / 14" in text
     assert not part({}).introduction
+
+
+def test_the_detectors_of_an_audit(audit, tmp_path):
+    """A model of random weights gives nothing away, and no detector finds more than by chance."""
+    _, _, made, continuations = audit
+    extracted = extracted_records(continuations)
+    assert extracted[EXTRACTION.name].query("decoding == 'greedy'")["share"].eq(0).all()
+    found = detected(
+        made,
+        extracted[EXTRACTED.name],
+        pd.DataFrame(RECORDS).assign(copies=1),
+        [],
+        retrained=None,
+        seed=None,
+        false_positive_rates=[0.1],
+    )
+    tables.write(tmp_path / "detectors.parquet", found, DETECTORS)
+    recall = found[(found["statistic"] == "recall") & (found["copies"] == 0)]
+    assert {*recall["detector"]} == {
+        *made["attack"],
+        *("greedy", "greedy/other", "longest span", "(n, p)"),
+    }
+    assert (recall["lower"] <= 0.35).all()  # 0.1 may be 0.34 in general: 1 of 14 others
+    assert not (found["statistic"] == "epsilon").any()  # no pairs
 
 
 def test_a_reference_with_the_weights_of_the_target_is_refused(audit, tmp_path):
@@ -264,3 +297,34 @@ def test_a_target_on_records_that_are_all_members_is_refused():
     texts = corpus_of([f"text {n}" for n in range(4)], trained=[True] * 4)
     request = DatasetRequest(Sampler("mine", texts, 0), MEMBERS, 4, 1, False)
     assert "no record is said to be no member" in message(lambda: members(request))
+
+
+@pytest.mark.parametrize("is_retrained", [True, False])
+def test_a_target_that_records_are_retrained_for_is_their_model(monkeypatch, is_retrained):
+    """Both sections speak of one model then, which is trained once."""
+    monkeypatch.chdir(ROOT)
+    over = {
+        "corpora": {"planted": "config/records/planted.jsonl"},
+        "audit": {"targets": {"small": {"corpus": "planted", "train": "opt-1.3b-twin"}}},
+        "records": {"corpora": ["planted"], "models": ["opt-1.3b-twin"], "folds": 3},
+    }
+    if not is_retrained:
+        over["records"]["models"] = ["llama-3.2-1b-twin"]
+    whole = experiment(DEFAULT, "config/minimal/audit.yaml", command_line=over)
+    asked = {runs.intervention for runs in whole.requests if runs.model == "opt-1.3b-twin"}
+    assert (MEMBERS in asked) == (not is_retrained)
+    assert len(asked) == (4 if is_retrained else 1)
+
+
+def test_detectors_need_members_and_others(tmp_path, monkeypatch):
+    """Of records of which nothing is known, there are scores and no detectors."""
+    monkeypatch.chdir(ROOT)
+    path = tmp_path / "mine.jsonl"
+    for given in (RECORDS, [{"id": row["id"], "text": row["text"]} for row in RECORDS]):
+        path.write_text("\n".join(map(json.dumps, given)))
+        over = asked()
+        over["corpora"]["mine"] = str(path)
+        made = experiment(DEFAULT, command_line=over).outputs["audit"]
+        names = {file.rpartition("/")[2] for file in made}
+        assert {"scores.parquet", "extraction.parquet"} <= names
+        assert ("detectors.parquet" in names) == ("trained" in given[0])

@@ -51,7 +51,7 @@ def retraining_of(wildcards):
 
 def answers_about_target(wildcards):
     """Which records its model memorised, by training it again without them; [] if it is not."""
-    return answered.ANSWERS.path if retraining_of(wildcards) else []
+    return [answered.ANSWERS.path] if retraining_of(wildcards) else []
 
 
 def retrained_model(wildcards):

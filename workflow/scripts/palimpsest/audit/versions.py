@@ -115,7 +115,8 @@ def _neighbours(
     A word is replaced by one of the same length in letters, or of the nearest length, so that the
     neighbour is as long as the text.
     """
-    words = sorted({word for text in texts for word in WORD.findall(text)})
+    found = {word for text in texts for word in WORD.findall(text)}
+    words = sorted(found, key=lambda word: (len(word), word))  # a set has no order of its own
     lengths = np.array([len(word) for word in words])
     made, letters = [], []
     for text, own in zip(texts, prompts, strict=True):

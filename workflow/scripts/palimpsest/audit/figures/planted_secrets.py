@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from palimpsest.audit.kinds import (
     ALL_COPIES,
-    ATTACK,
     DETECTORS,
     EPSILON,
     FALSE_ALARMS,
@@ -19,7 +20,7 @@ FIGURE = Figure(
     __name__,
     order=20,
     chapter="attacks",
-    title="What each detector finds of planted secrets",
+    title="What each detector finds",
     caption=(
         "The share of members that each detector finds, by their copies, at one share of false "
         "alarms (broken line); the share of members among all that it finds; and the epsilon that "
@@ -29,7 +30,8 @@ FIGURE = Figure(
     tables=(DETECTORS,),
 )
 TRUTH = "the truth"
-ROW = 0.26  # inches
+ROW = 0.22  # inches
+LIGHTEST = 0.4  # colour, of the fewest copies
 LANES = 0.72  # of a row, from the first number of copies to the last
 COLOUR = style.OTHER_COLOURS[1]
 WIDTHS = (1.6, 1.0, 1.0)
@@ -41,14 +43,13 @@ RATE_LINE = {"color": "0.35", "linestyle": style.LINES["test"], "linewidth": 0.8
 def planted_secrets(detectors: pd.DataFrame) -> plt.Figure:
     """From the tables of the targets on one corpus: a row of panels for each target."""
     known = detectors.dropna(subset="lower")
-    known = known.assign(label=[*map(label, known["family"], known["detector"])])
     if np.isnan(rate := known["rate"].max()):
         return elements.figure_of(1.0, "Too few records are known that a model was not trained on")
     found, bounds = known[known["rate"] == rate], known[known["statistic"] == EPSILON]
     models = list(dict.fromkeys(found["model"]))
     rows = {model: rows_of(found[found["model"] == model]) for model in models}
     heights = [ROW * (len(names) + 1) + 0.5 for names in rows.values()]
-    title = f"What detectors find of planted secrets: {found['language'].iloc[0]}"
+    title = f"What each detector finds: {found['language'].iloc[0]}"
     figure = elements.figure_of(1.2 + sum(heights), title)
     parts = elements.panels_in(figure).subfigures(len(models), 1, height_ratios=heights)
     tints = tints_of(found)
@@ -60,63 +61,69 @@ def planted_secrets(detectors: pd.DataFrame) -> plt.Figure:
     return figure
 
 
-def label(family: str, detector: str) -> str:
-    return detector if family == ATTACK else f"{family}: {detector}"
-
-
 def rows_of(found: pd.DataFrame) -> list[str]:
     """The names of detectors, by family, those that find most first."""
     whole = found[(found["statistic"] == RECALL) & (found["copies"] == ALL_COPIES)]
     families = {name: place for place, name in enumerate(dict.fromkeys(found["family"]))}
     order = whole.assign(place=whole["family"].map(families))
-    return order.sort_values(["place", "value"], ascending=[True, False])["label"].tolist()
+    return order.sort_values(["place", "value"], ascending=[True, False])["detector"].tolist()
 
 
 def tints_of(found: pd.DataFrame) -> dict[int, tuple]:
     """A colour for each number of copies, from light to full."""
     copies = sorted({*found["copies"]} - {ALL_COPIES})
-    return {n: style.tinted(COLOUR, (place + 1) / len(copies)) for place, n in enumerate(copies)}
+    strengths = np.linspace(LIGHTEST, 1, len(copies))
+    return {
+        n: style.tinted(COLOUR, strength) for n, strength in zip(copies, strengths, strict=True)
+    }
 
 
 def draw_target(
     part: plt.Figure, found: pd.DataFrame, bounds: pd.DataFrame, rows: list[str], tints: dict
 ) -> None:
-    # Imported here, because Snakemake reads this file, and pandas loads slowly.
-    from palimpsest.audit.canaries import one_run_epsilon
-
     recall, precision, epsilon = part.subplots(1, 3, sharey=True, width_ratios=WIDTHS)
     lanes = dict(zip(tints, np.linspace(-LANES / 2, LANES / 2, len(tints) + 2)[1:-1], strict=True))
-    recall.axvline(found["rate"].iloc[0], **RATE_LINE)
-    precision.axvline(0.5, **RATE_LINE)
-    for axes in (recall, precision):
+    for axes, line in ((recall, found["rate"].iloc[0]), (precision, 0.5)):
+        axes.axvline(line, **RATE_LINE)
         axes.plot(1, 0, marker="D", markersize=4, color=style.INK, linestyle="none")
-    for row in found.itertuples():
-        y = rows.index(row.label)
-        interval = row.value, row.lower, row.upper
+        axes.set_xlim(-0.03, 1.03)
+        axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
+    for row in found[found["value"].notna()].itertuples():
+        y, interval = rows.index(row.detector), (row.value, row.lower, row.upper)
         if row.statistic == RECALL and row.copies != ALL_COPIES:
             look = {"color": tints[row.copies], "marker": "o", "markersize": 3}
             elements.draw_interval(recall, y + lanes[row.copies], interval, **look)
-        if row.statistic == PRECISION and row.copies == ALL_COPIES and not np.isnan(row.value):
+        if row.statistic == PRECISION and row.copies == ALL_COPIES:
             elements.draw_interval(precision, y, interval, color=style.INK, marker="o")
-    for row in bounds[bounds["copies"] != ALL_COPIES].itertuples():
-        y = rows.index(row.label) + lanes[row.copies]
-        epsilon.plot(one_run_epsilon(row.n, row.n), y, **MOST)
-        epsilon.plot([0, row.lower], [y, y], color=tints[row.copies], linewidth=0.9)
-        epsilon.plot(row.lower, y, marker="o", markersize=3, color=tints[row.copies])
-    for axes, label in zip(
-        (recall, precision, epsilon),
-        ("share of members found", "precision (share of those found)", "epsilon, at least (nats)"),
-        strict=True,
-    ):
+    draw_bounds(epsilon, bounds[bounds["copies"] != ALL_COPIES], rows, lanes, tints)
+    elements.name_rows(recall, rows)
+    recall.set_ylim(len(rows) - 0.4, -0.6)
+    family = found.drop_duplicates("detector").set_index("detector")["family"]
+    for place, (above, below) in enumerate(pairwise(family.loc[rows[1:]]), start=2):
+        if above != below:
+            for axes in (recall, precision, epsilon):
+                axes.axhline(place - 0.5, color="0.6", linewidth=0.8, zorder=1)
+    labels = (
+        "share of members found",
+        "precision (share of those found)",
+        "epsilon, at least (nats)",
+    )
+    for axes, label in zip((recall, precision, epsilon), labels, strict=True):
         axes.set_xlabel(label)
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="y", visible=False)
-    for axes in (recall, precision):
-        axes.set_xlim(-0.03, 1.03)
-        axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
-    epsilon.set_xlim(left=-0.08)
-    elements.name_rows(recall, rows)
-    recall.set_ylim(len(rows) - 0.4, -0.6)
+
+
+def draw_bounds(axes: plt.Axes, bounds: pd.DataFrame, rows: list, lanes: dict, tints: dict) -> None:
+    # Imported here, because Snakemake reads this file, and pandas loads slowly.
+    from palimpsest.audit.canaries import one_run_epsilon
+
+    for row in bounds.itertuples():
+        y, colour = rows.index(row.detector) + lanes[row.copies], tints[row.copies]
+        axes.plot(one_run_epsilon(row.n, row.n), y, **MOST)
+        axes.plot([0, row.lower], [y, y], color=colour, linewidth=0.9)
+        axes.plot(row.lower, y, marker="o", markersize=3, color=colour)
+    axes.set_xlim(left=-0.08)
 
 
 def handles_of(tints: dict) -> list:
@@ -135,8 +142,10 @@ def handles_of(tints: dict) -> list:
 def note_of(found: pd.DataFrame) -> str:
     alarms = found[found["statistic"] == FALSE_ALARMS]
     return (
-        f"Bars: {elements.PERCENT} intervals over groups of records (exact). Threshold: a record "
-        f"never trained on is found with a probability of {alarms['rate'].iloc[0]:g} at most, from "
-        f"{alarms['n'].iloc[0]} such records. Epsilon: lower bounds with a confidence of "
-        f"{elements.PERCENT} each, of detectors that see the model and the text alone."
+        "From above to below: attacks, extraction and, for a model that is trained again, measures "
+        f"of memorisation. Bars: {elements.PERCENT} intervals over groups of records (exact). "
+        "Threshold: a record never trained on is found with a probability of "
+        f"{alarms['rate'].iloc[0]:g} at most, from {alarms['n'].iloc[0]} such records. Epsilon: "
+        f"lower bounds with a confidence of {elements.PERCENT} each, of detectors that see the "
+        "model and the text alone."
     )
