@@ -330,7 +330,7 @@ def twin_config(row: Model, vocabulary: int):
     except ValueError:
         raise UserError(
             f"{row.model}: unknown model_type {row.model_type!r}; it must be one that transformers "
-            "knows, such as llama, mistral, qwen2, gemma2, gemma3_text, gpt_neox or opt"
+            "knows, such as llama, mistral, qwen2, gemma2, gemma3_text, gpt_neox, olmo or opt"
         ) from None
     feed_forward = "ffn_dim" if hasattr(config, "ffn_dim") else "intermediate_size"
     # Gated feed-forward layers have three matrices, others have two.
