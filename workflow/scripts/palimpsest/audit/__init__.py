@@ -8,9 +8,11 @@ MODULES = {
     "continued": "continuations",
     "cut": "continuations",
     "Given": "attacks",
+    "masked": "private",
     "Pass": "passes",
     "passed": "measuring",
     "roc": "roc_curves",
+    "secrets": "private",
     "statistics": "roc_curves",
     "tpr_at": "roc_curves",
 }
