@@ -21,7 +21,6 @@ from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.paths import MODEL_FOLDER
 from palimpsest.requests import TRACE, WEIGHTS, Runs
 from palimpsest.section import Section
-from palimpsest.tables.kinds import Kind
 
 ALL = "all"
 
@@ -80,15 +79,10 @@ def attacks(settings: Settings) -> list[str]:
 def outputs(settings: Settings) -> Iterator[str]:
     for name, target in targets(settings).items():
         of_attacks = (kinds.SCORES, kinds.ROC) if attacks(settings) else ()
-        for kind in (*kinds.OF_ASKING, *of_attacks, *of_reciting(target)):
+        for kind in (*kinds.OF_ASKING, *of_attacks, *kinds.OF_RECITING):
             yield kind.path.format(language=target.corpus, model=name)
         for path in kinds.COPIES.values():
             yield path.format(language=target.corpus, model=name)
-
-
-def of_reciting(target: Target) -> tuple[Kind, ...]:
-    """The kinds on what a target recites; without a reference, two of them would be empty."""
-    return kinds.OF_RECITING if target.references else (kinds.PRIVATE, kinds.FINDINGS)
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
