@@ -128,10 +128,10 @@ def test_shares_by_hand(found):
 
 def test_the_report_says_it_in_one_sentence(found):
     said = text_of(part(found[0]))
-    assert "tuned recites <b>6</b> of 7 records in mine on which it was trained. Of these," in said
+    assert "<b>tuned</b> recites <b>6</b> of the 7 records in mine that are marked" in said
     assert "<b>1</b> is explained by a model that never saw them;" in said
     assert "<b>3</b> hold private information, and <b>2</b> matter:" in said
-    assert "Placebo: it recites 1 of 2 records on which it was not trained." in said
+    assert "Placebo: it recites 1 of the 2 records that are marked as not trained on" in said
     assert "results/audit/mine/tuned/findings.csv" in said
 
 
@@ -148,8 +148,8 @@ def test_nothing_is_known_of_the_training_data(tmp_path):
     unknown = [(*rest, None) for *rest, _ in RECORDS]
     tables_of, _ = made(tmp_path, records=unknown)
     said = text_of(part(tables_of))
-    assert "Of tuned on mine there are no curves" in said
-    assert "Nothing is known of records on which it was not trained." in said
+    assert "Of <b>tuned</b> on mine there are no curves" in said
+    assert "no record is marked as not trained on" in said
     assert set(tables_of[PRIVATE.name]["side"]) == {"unknown"}
     assert "placebo" in tables_of[FINDINGS.name].loc[lambda t: t["matters"], "id"].tolist()
 
@@ -169,7 +169,7 @@ def test_nothing_is_recited(tmp_path):
     nothing = [(*rest, 0, 0, trained) for *rest, _, _, trained in RECORDS]
     tables_of, _ = made(tmp_path, records=nothing)
     assert tables_of[FINDINGS.name].empty
-    assert "tuned recites <b>0</b> of 7 records" in text_of(part(tables_of))
+    assert "recites <b>0</b> of the 7 records" in text_of(part(tables_of))
     recited = tables_of[PRIVATE.name].set_index("statistic").loc["of recited", "value"]
     assert recited.isna().all()
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from transformers import (
     GPTNeoXForCausalLM,
     LlamaForCausalLM,
     MistralForCausalLM,
+    OlmoForCausalLM,
     OPTForCausalLM,
     PreTrainedTokenizerFast,
     Qwen2ForCausalLM,
@@ -55,6 +57,7 @@ CLASSES = {
     "gemma2": Gemma2ForCausalLM,
     "gemma3_text": Gemma3ForCausalLM,
     "gpt_neox": GPTNeoXForCausalLM,
+    "olmo": OlmoForCausalLM,
     "opt": OPTForCausalLM,
 }
 DIGITS = tuple("123456789")
@@ -87,7 +90,8 @@ def refused(path):
 def test_the_shipped_table_has_the_models_of_the_paper():
     """18 models of seven families, each with its family's learning rate.
 
-    There are also two from packages, and two small ones whose twins have one block and four.
+    There are also two from packages, two small ones whose twins have one block and four, and target
+    and reference of its audit, at revisions that cannot move.
     """
     models = read_models(TABLE)
     of_the_paper = {name: models[name] for name in yaml.safe_load(PAPER.read_text())["models"]}
@@ -100,9 +104,12 @@ def test_the_shipped_table_has_the_models_of_the_paper():
     others = [row for name, row in models.items() if name not in of_the_paper]
     from_packages = {row.id for row in others if is_folder(row.id)}
     assert from_packages == {model.folder for model in CATALOGUE.values()}
-    small = {row.model: row.twin_layers for row in others if not is_folder(row.id)}
-    assert small == {"opt-125m": 1, "opt-350m": 4}
-    assert len({row.id for row in models.values()}) == 22
+    pinned = {row.model for row in others if row.revision != "main"}
+    assert pinned == {"pythia-1b-deduped", "olmo-1b"}
+    assert all(re.fullmatch("[0-9a-f]{40}", models[name].revision) for name in pinned)
+    on_the_hub = [row for row in others if not is_folder(row.id) and row.model not in pinned]
+    assert {row.model: row.twin_layers for row in on_the_hub} == {"opt-125m": 1, "opt-350m": 4}
+    assert len({row.id for row in models.values()}) == 24
     assert {row.model_type for row in models.values()} == set(CLASSES)
 
 

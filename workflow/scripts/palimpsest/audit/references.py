@@ -31,6 +31,7 @@ from palimpsest.statistics import Interval, effective_groups, wilson
 MOSTLY = 0.9  # share of the tokens of a continuation that counts as recited; the paper's
 SIDES = {True: "trained", False: UNSEEN}
 UNKNOWN = "unknown"
+OTHER = "other"  # the category of a text of no known kind
 # Rules of thumb
 PATTERN = 0.5  # compressed bytes over bytes, below which a text is a pattern
 COMMON = re.compile(
@@ -129,4 +130,4 @@ def category(text: str) -> str:
         return "pattern"
     if COMMON.search(text):
         return "common"
-    return "code" if CODE.search(text) else "other"
+    return "code" if CODE.search(text) else OTHER

@@ -10,19 +10,17 @@ from palimpsest.audit import kinds
 from palimpsest.audit.checkpoints import kinds as checkpoint_kinds
 from palimpsest.audit.checkpoints import report_rows
 from palimpsest.audit.claims import QUESTIONS
-from palimpsest.audit.references import is_private
+from palimpsest.audit.references import OTHER, is_private
 from palimpsest.audit.references import sides as sides_of
 from palimpsest.audit.roc_curves import AUC, TPR
-from palimpsest.estimates import with_interval
 from palimpsest.number_format import number
 from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import given, groups, shown, template
-from palimpsest.statistics import Interval
 
 MOST = 12  # records of each target in the table of findings
 THOSE = {
-    "trained": " on which it was trained",
-    "unseen": " on which it was not trained",
+    "trained": " that are marked as trained on",
+    "unseen": " that are marked as not trained on",
     "unknown": "",
 }
 TARGET = ["language", "model"]
@@ -108,10 +106,10 @@ def answers(private: pd.DataFrame, findings: pd.DataFrame) -> list[dict]:
         sides = {row.side: row for row in found.itertuples()}
         placebo = sides.pop(kinds.UNSEEN, None)
         of_placebo = (
-            "Nothing is known of records on which it was not trained."
+            "Placebo: none, because no record is marked as not trained on."
             if placebo is None
-            else f"Placebo: it recites {placebo.n_recited} of {placebo.n_records} records on which "
-            "it was not trained."
+            else f"Placebo: it recites {placebo.n_recited} of the {placebo.n_records} records that "
+            "are marked as not trained on, and cannot have memorised them."
         )
         here = findings[(findings[TARGET] == pd.Series(target)).all(axis=1)]
         for side, row in sides.items() or [(kinds.UNSEEN, placebo)]:
@@ -137,11 +135,11 @@ def finding_rows(findings: pd.DataFrame) -> list[dict]:
     rows = []
     for target, found in groups(findings, TARGET):
         for row in found.head(MOST).itertuples():
+            kinds_of = "" if pd.isna(row.private) else row.private
             remarks = [
-                "matters" if row.matters else "",
-                row.category,
-                "" if pd.isna(row.private) else row.private,
-                "" if pd.isna(row.trained) or row.trained else "never trained on",
+                f"matters: {kinds_of}" if row.matters else kinds_of,
+                row.category if row.category != OTHER else "",
+                "" if pd.isna(row.trained) or row.trained else "not trained on",
             ]
             rows.append(
                 {
@@ -193,4 +191,7 @@ def duplicates(roc: pd.DataFrame) -> list[dict]:
 
 
 def _interval(row) -> str:
-    return with_interval(Interval(row.value, row.lower, row.upper))
+    """A share with its interval, such as 1.00 [0.85, 1.00]; a dash if there is none."""
+    if pd.isna(row.value):
+        return number(None)
+    return f"{row.value:.2f} [{row.lower:.2f}, {row.upper:.2f}]"

@@ -24,7 +24,6 @@ from palimpsest.paths import MODEL_FOLDER
 from palimpsest.records.interventions import ALL as RECORDS
 from palimpsest.requests import TRACE, WEIGHTS, Runs
 from palimpsest.section import Section
-from palimpsest.tables.kinds import Kind
 
 ALL = "all"
 
@@ -105,7 +104,7 @@ def outputs(settings: Settings) -> Iterator[str]:
             *kinds.OF_EXTRACTION,
             *of_attacks,
             *of_truth,
-            *of_reciting(target),
+            *kinds.OF_RECITING,
         ):
             yield kind.path.format(language=target.corpus, model=name)
         for path in kinds.COPIES.values():
@@ -117,11 +116,6 @@ def has_both_sides(settings: Settings, target: Target) -> bool:
     """Whether some records are known to be members of a target's training data, and others not."""
     is_trained = settings.corpus(target.corpus).is_trained
     return is_trained is not None and 0 < is_trained.sum() < len(is_trained)
-
-
-def of_reciting(target: Target) -> tuple[Kind, ...]:
-    """The kinds on what a target recites; without a reference, two of them would be empty."""
-    return kinds.OF_RECITING if target.references else (kinds.PRIVATE, kinds.FINDINGS)
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:

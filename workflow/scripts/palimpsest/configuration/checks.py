@@ -422,9 +422,18 @@ def _leaves(tree, path: tuple = ()) -> Iterator[tuple[str, object]]:
         yield joined(path), tree
 
 
+MAIN = "main"  # the branch of a model on the hub, if none is named
+
+
 def id_of(settings: Settings, model: str) -> str:
-    """The id of a model that is only asked: a name of the table of models stands for its id."""
-    return settings.models[model].id if model in settings.models else model
+    """The id of a model that is only asked; a name of the table of models stands for its id.
+
+    A revision of the table that is not `main` follows after an `@`.
+    """
+    if model not in settings.models:
+        return model
+    row = settings.models[model]
+    return row.id if is_folder(row.id) or row.revision == MAIN else f"{row.id}@{row.revision}"
 
 
 def missing_folder(settings: Settings, key: str, model: str) -> Iterator[Mistake]:

@@ -31,6 +31,7 @@ MATRICES = {
     "gpt_neox": ("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"),
     "llama": _LLAMA,
     "mistral": _LLAMA,
+    "olmo": _LLAMA,
     "opt": ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2"),
     "qwen2": _LLAMA,
 }

@@ -330,11 +330,13 @@ def twin_config(row: Model, vocabulary: int):
     except ValueError:
         raise UserError(
             f"{row.model}: unknown model_type {row.model_type!r}; it must be one that transformers "
-            "knows, such as llama, mistral, qwen2, gemma2, gemma3_text, gpt_neox or opt"
+            "knows, such as llama, mistral, qwen2, gemma2, gemma3_text, gpt_neox, olmo or opt"
         ) from None
     feed_forward = "ffn_dim" if hasattr(config, "ffn_dim") else "intermediate_size"
-    # Gated feed-forward layers have three matrices, others have two.
-    gated = feed_forward == "intermediate_size" and hasattr(config, "rms_norm_eps")
+    # Gated feed-forward layers have three matrices, others have two. Those of OLMo are gated, too;
+    # its norms have no weights, so that their epsilon is no setting.
+    has_gates = hasattr(config, "rms_norm_eps") or row.model_type == "olmo"
+    gated = feed_forward == "intermediate_size" and has_gates
     sizes[feed_forward] = width * 8 // 3 if gated else width * 4
     known = {name: value for name, value in sizes.items() if hasattr(config, name)}
     return AutoConfig.for_model(row.model_type, **known)

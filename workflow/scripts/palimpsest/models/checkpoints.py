@@ -12,7 +12,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from palimpsest.errors import UserError
 from palimpsest.models.build import loading_in_one_line
-from palimpsest.models.folders import SAVE_AGAIN
+from palimpsest.models.folders import SAVE_AGAIN, is_folder
 from palimpsest.models.limits import Limits
 
 if not torch.cuda.is_available():
@@ -39,15 +39,21 @@ class Checkpoint:
 def opened(model: str | Path) -> Checkpoint:
     """A model and its tokenizer from a folder, as `save_pretrained` leaves it, or from the hub.
 
+    A branch, tag or commit of a model on the hub follows after an `@`: `owner/name@v1`.
+
     Weights are read from safetensors, and code that comes with a model is never run. Raises
     `UserError` if it cannot be loaded or lacks a weight.
     """
     name = str(model)
+    source, revision = (name, None) if is_folder(name) else _on_the_hub(name)
     disable_progress_bar()
     with loading_in_one_line(f"{name}: cannot be loaded", name, REMEDY):
-        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(
+            source, revision=revision, trust_remote_code=False
+        )
         loaded, about = AutoModelForCausalLM.from_pretrained(
-            name,
+            source,
+            revision=revision,
             use_safetensors=True,
             trust_remote_code=False,
             dtype=torch.float32,
@@ -57,6 +63,12 @@ def opened(model: str | Path) -> Checkpoint:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     limits = Limits.of_config(loaded.config)
     return Checkpoint(name, loaded.to(device).eval(), tokenizer, limits, device)
+
+
+def _on_the_hub(name: str) -> tuple[str, str | None]:
+    """The name of a model, and its revision, if there is one."""
+    source, _, revision = name.partition("@")
+    return source, revision or None
 
 
 def _check_whole(name: str, model, missing: list[str]) -> None:

@@ -1,0 +1,41 @@
+"""Models that are only asked: where they come from."""
+
+import pytest
+from transformers import AutoTokenizer
+
+from helpers.experiments import DEFAULT, ROOT, experiment
+from palimpsest.configuration.checks import id_of
+from palimpsest.errors import UserError
+from palimpsest.models.checkpoints import opened
+
+PINNED = "EleutherAI/pythia-1b-deduped@7199d8fc61a6d565cd1f3c62bf11525b563e13b2"
+
+
+def test_a_name_of_the_table_stands_for_its_id_and_its_revision(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    settings = experiment(DEFAULT).settings
+    assert id_of(settings, "pythia-1b-deduped") == PINNED
+    assert id_of(settings, "pythia-1b") == "EleutherAI/pythia-1b"
+    assert id_of(settings, "gemma-3-270m") == "results/pretrained/gemma-3-270m"
+    assert id_of(settings, "a/folder") == "a/folder"
+
+
+@pytest.mark.parametrize(
+    ("model", "source", "revision"),
+    [
+        (PINNED, *PINNED.split("@")),
+        ("owner/name", "owner/name", None),
+        ("./my@folder", "./my@folder", None),
+    ],
+)
+def test_a_revision_follows_the_name(monkeypatch, model, source, revision):
+    asked = []
+
+    def no_network(name, **options):
+        asked.append((name, options["revision"]))
+        raise OSError("no network")
+
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", no_network)
+    with pytest.raises(UserError, match="cannot be loaded"):
+        opened(model)
+    assert asked == [(source, revision)]
