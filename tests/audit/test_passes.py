@@ -1,11 +1,19 @@
 """One pass over texts, continuations and changed texts: equal to transformers by hand."""
 
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
+from helpers.commands import SCRIPTS
 from helpers.experiments import message
 from helpers.tiny_language_models import TEXTS, byte_level, sentence_piece, word_piece, write
+from palimpsest.audit import measuring
 from palimpsest.audit.continuations import continued, cut
 from palimpsest.audit.measuring import passed
 from palimpsest.audit.membership.attack import LOWERCASE, NEIGHBOURS, PREFIXED
@@ -141,3 +149,66 @@ def test_a_text_that_is_too_long_is_refused(checkpoint):
     said = message(lambda: passed(checkpoint, ["Ann " * 400]))
     assert "window" in said
     assert TEXTS  # of the helper: its longest text fits
+
+
+WINDOWED = {"sliding_window": 24, "layer_types": ["sliding_attention", "full_attention"]}
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma3"])
+def test_a_beginning_that_texts_share_is_read_once(tmp_path, family, monkeypatch):
+    """With the results of whole texts; a window of attention is shorter than the beginning."""
+    checkpoint = opened(write(tmp_path / "m"))
+    if family == "gemma3":
+        sizes = {"vocab_size": 300, "hidden_size": 16, "intermediate_size": 32, "head_dim": 8}
+        config = Gemma3TextConfig(
+            num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, **sizes, **WINDOWED
+        )
+        torch.manual_seed(0)
+        model = Gemma3ForCausalLM(config).to(checkpoint.device).eval()
+        checkpoint = replace(checkpoint, model=model)
+    before = "Ben wrote: call 555-0199 or write to Ann Ek in Lund, who was born there.\n\n"
+    texts = [f"{before}{name} was born in Lund{dots}" for name in SAID for dots in ("", "... " * 9)]
+    texts.append("Ann Ek wrote to Ben in Oslo, who was born in another town than she was.\n\nyes")
+    prompts = [*[len(before)] * 6, len(texts[-1]) - 3]
+    read = []
+    checkpoint.model.register_forward_pre_hook(
+        lambda _, __, given: read.append(given["input_ids"].numel()), with_kwargs=True
+    )
+    whole = passed(checkpoint, texts, prompts, 4)
+    n_whole = sum(read)
+    monkeypatch.setattr(measuring, "AT_ONCE", 2)  # rows that are worth a beginning of their own
+    shared = passed(checkpoint, texts, prompts, 4)
+    assert sum(read) - n_whole < 0.6 * n_whole
+    for name, values in whole.of_tokens.items():
+        np.testing.assert_allclose(getattr(shared, name), values, atol=2e-4, err_msg=name)
+
+
+def test_a_prompt_needs_no_logits(checkpoint):
+    kept = []
+    hook = checkpoint.model.register_forward_hook(
+        lambda _, __, made: kept.append(made.logits.shape[1])
+    )
+    passed(checkpoint, ["Ann Ek was born in Lund."], [20])
+    hook.remove()
+    assert kept[0] < 10
+
+
+def test_neighbours_do_not_depend_on_the_order_of_a_set():
+    """Python orders the words of a set by a hash that is another one in each process."""
+    program = (
+        "from palimpsest.audit.versions import versions\n"
+        f"texts = {SAID!r}\n"
+        "made = versions(['neighbours'], texts, [0] * 3, None, neighbours=8, prefixes=1)\n"
+        "print(made['neighbours'].texts)"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(SCRIPTS)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in "123"
+    }
+    assert len(printed) == 1

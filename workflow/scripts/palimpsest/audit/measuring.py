@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 
 import numpy as np
 import torch
+from transformers import Cache
 
 from palimpsest.audit.passes import Pass
 from palimpsest.errors import UserError
@@ -13,10 +15,11 @@ from palimpsest.models.build import TextTokens
 from palimpsest.models.checkpoints import Checkpoint
 from palimpsest.models.folders import SAVE_AGAIN
 from palimpsest.training.batches import IGNORED, Batch, TokenisedStrings, by_length
-from palimpsest.training.evaluation import predict, tokens_at_once
+from palimpsest.training.evaluation import tokens_at_once
 from palimpsest.training.texts import encode_records
 
 AT_ONCE = 16  # texts per forward pass
+SHARED = 32  # from this number of tokens on, a beginning that texts share is read once
 NO_ENDS = "so the parts of a text cannot be told apart; choose another model"
 
 
@@ -70,20 +73,65 @@ def measured_tokens(
     checkpoint: Checkpoint, encoded: TokenisedStrings, batch_size: int
 ) -> np.ndarray:
     """float64[4, tokens]: log probability, mean, deviation and rank of each predicted token."""
-    rows = np.arange(len(encoded.lengths))
     parts: dict[int, np.ndarray] = {}
-    for batch_rows in by_length(encoded.lengths, rows, batch_size, 1):
-        batch = encoded.batch(batch_rows, checkpoint.device)
-        real_BT = batch.targets_BT != IGNORED
-        of_tokens = _of_batch(predict(checkpoint.model, batch), batch, real_BT)
-        ends = np.cumsum(real_BT.sum(-1).cpu().numpy())[:-1]
-        parts.update(zip(batch_rows, np.split(of_tokens, ends, axis=1), strict=True))
-    return np.concatenate([parts[row] for row in rows], axis=1)
+    for rows, n_shared in _alike(encoded):
+        beginning = _beginning(checkpoint, encoded.ids[rows[0], :n_shared])
+        for batch_rows in by_length(encoded.lengths, rows, batch_size, 1):
+            batch = encoded.batch(batch_rows, checkpoint.device)
+            logits_BTV, targets_BT = _predicted(checkpoint.model, batch, beginning, n_shared)
+            real_BT = targets_BT != IGNORED
+            of_tokens = _of_batch(logits_BTV, targets_BT, real_BT)
+            ends = np.cumsum(real_BT.sum(-1).cpu().numpy())[:-1]
+            parts.update(zip(batch_rows, np.split(of_tokens, ends, axis=1), strict=True))
+    return np.concatenate([parts[row] for row in range(len(encoded.lengths))], axis=1)
 
 
-def _of_batch(logits_BTV: torch.Tensor, batch: Batch, real_BT: torch.Tensor) -> np.ndarray:
+def _alike(encoded: TokenisedStrings) -> list[tuple[np.ndarray, int]]:
+    """Rows that begin alike, with the number of these tokens; they are in prompts only."""
+    n = int(np.min(encoded.contexts)) - 1
+    rows = np.arange(len(encoded.lengths))
+    if n < SHARED:
+        return [(rows, 0)]
+    _, group, sizes = np.unique(encoded.ids[:, :n], axis=0, return_inverse=True, return_counts=True)
+    several = np.flatnonzero(sizes >= AT_ONCE)
+    others = rows[~np.isin(group, several)]
+    return [(rows[group == one], n) for one in several] + [(others, 0)] * bool(len(others))
+
+
+def _beginning(checkpoint: Checkpoint, ids_T: np.ndarray) -> Cache | None:
+    """What a model keeps of some tokens that many rows begin with, which it reads once."""
+    if not len(ids_T):
+        return None
+    given = torch.from_numpy(ids_T)[None].to(checkpoint.device)
+    return checkpoint.model(input_ids=given, use_cache=True, logits_to_keep=1).past_key_values
+
+
+def _predicted(
+    model: torch.nn.Module, batch: Batch, beginning: Cache | None, n_shared: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits [B, T, V] and true tokens [B, T] from the first place that any row predicts."""
+    # A prompt needs no logits, which take much of the time of a model with a large vocabulary.
+    first = int((batch.targets_BT != IGNORED).any(0).nonzero().min())
+    n = batch.targets_BT.shape[1] - first
+    cache = None
+    if beginning is not None:
+        cache = deepcopy(beginning)
+        cache.batch_repeat_interleave(len(batch.ids_BT))
+    logits_BTV = model(
+        input_ids=batch.ids_BT[:, n_shared:],
+        attention_mask=batch.mask_BT,
+        past_key_values=cache,
+        use_cache=cache is not None,
+        logits_to_keep=n,
+    ).logits
+    return logits_BTV[:, -n:], batch.targets_BT[:, -n:]
+
+
+def _of_batch(
+    logits_BTV: torch.Tensor, targets_BT: torch.Tensor, real_BT: torch.Tensor
+) -> np.ndarray:
     """float64[4, tokens] of the predicted tokens of a batch, text after text."""
-    logits_NV, targets_N = logits_BTV.flatten(0, 1), batch.targets_BT.flatten()
+    logits_NV, targets_N = logits_BTV.flatten(0, 1), targets_BT.flatten()
     places = real_BT.flatten().nonzero().squeeze(-1).split(tokens_at_once(logits_BTV))
     parts = [_of_tokens(logits_NV[some], targets_N[some]) for some in places]
     return torch.cat(parts, dim=1).cpu().numpy()

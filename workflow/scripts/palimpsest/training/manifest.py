@@ -52,7 +52,7 @@ def manifest(
         "visible_devices": _visible_devices(),
         **more,
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(),
+        "peak_gpu_memory_bytes": _peak_gpu_memory(),
         "wall_time_seconds": round(wall_time_seconds, DIGITS),
         "training_seconds": round(training_seconds, DIGITS),
         "training_tokens_per_second": round(training_tokens / training_seconds, DIGITS),
@@ -70,6 +70,11 @@ def provenance() -> dict:
         "code": of_all_code(),
         "hardware": hardware(),
     }
+
+
+def _peak_gpu_memory() -> int:
+    # A process that was told to use no GPU may have none to ask, although the machine has one.
+    return torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
 
 
 def _visible_devices() -> str | None:
