@@ -1,5 +1,6 @@
 """What a checkpoint says of answers: tokens, losses and greedy answers by hand, one at a time."""
 
+import copy
 import json
 import zlib
 from dataclasses import replace
@@ -16,6 +17,7 @@ from palimpsest.audit.checkpoints.asking import CheckpointJob, answers_of, ask_c
 from palimpsest.audit.checkpoints.kinds import ANSWERS, SCORES
 from palimpsest.audit.checkpoints.questions import Template, encoded
 from palimpsest.audit.checkpoints.rouge import longest_common_subsequence, rouge_l_recall
+from palimpsest.audit.checkpoints.rounding import round_weights
 from palimpsest.audit.checkpoints.scores import scores
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.corpora.records import corpus_table, read_records
@@ -180,6 +182,21 @@ def test_records_without_prompts_are_read_from_the_start(checkpoint, tmp_path):
     found = answers_of(checkpoint, read_records(path), Template(), most=2, batch_size=1)
     tokens = checkpoint.tokenizer("Ann Ek was born")["input_ids"]
     assert len(found["log_probs"][0]) == len(tokens[1:]) + 1
+
+
+def test_weights_are_rounded_to_the_nearest_of_15_levels(checkpoint):
+    model = copy.deepcopy(checkpoint.model)
+    whole = {name: weight.clone() for name, weight in model.named_parameters()}
+    round_weights(model, 4)
+    for name, weight in model.named_parameters():
+        if weight.ndim < 2 or "embed" in name or "lm_head" in name:
+            assert torch.equal(weight, whole[name]), name
+            continue
+        scale = whole[name].abs().amax(dim=-1, keepdim=True) / 7  # at most 64 in a row
+        levels = weight / scale
+        torch.testing.assert_close(levels, levels.round())
+        assert levels.abs().max() < 7.001
+        assert ((weight - whole[name]).abs() <= scale * 0.501).all()
 
 
 # ROUGE

@@ -67,6 +67,17 @@ def test_a_checkpoint_of_two_sets_is_asked_once():
     assert sets(settings)["again"].models["original"] == {"full": "full"}
 
 
+def test_rounded_weights_make_other_checkpoints_of_the_same_folders():
+    config = asked()
+    config["audit"]["checkpoints"]["rounded"] = {
+        **config["audit"]["checkpoints"]["forget"],
+        "bits": 4,
+    }
+    found = checkpoints(experiment(DEFAULT, MINIMAL, command_line=config).settings)
+    assert [name for _, name in found] == [*FOLDERS, *(f"{name}-4bit" for name in FOLDERS)]
+    assert found["mine", "npo-4bit"].bits == 4
+
+
 def test_names_are_as_many_parts_of_a_path_as_tell_it_from_others():
     paths = ["out/npo", "out/seed0/ga", "out/seed1/ga", "an/owner", "a b/ü"]
     names = ["npo", "seed0-ga", "seed1-ga", "owner", "model"]

@@ -72,4 +72,6 @@ OF_FULL_MODELS = {
     *("fields", "exposure", "field_values"),
     *("audit_passes", "audit_continuations", "attack_scores", "attack_roc"),
     *("recited", "explained"),
+    *("checkpoint_answers", "checkpoint_scores", "checkpoint_metrics", "checkpoint_gaps"),
+    *("checkpoint_forget_quality", "checkpoint_membership", "checkpoint_tests"),
 }

@@ -84,7 +84,10 @@ def with_study(folder: Path) -> Project:
 
     project = Project.fresh(folder)
     shutil.copy(HERE / "study.yaml", folder)
-    tiny_language_models.write(folder / "tiny-model")
+    for seed, name in enumerate(("tiny-model", "tiny-other", "tiny-third")):
+        tiny_language_models.write(folder / name, seed=seed)
+    rows = [{"text": f"Ann {split}", "split": split} for split in ("forget", "retain", "holdout")]
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return project
 
 

@@ -40,7 +40,7 @@ def how_to_ask_checkpoint(wildcards):
     """The checkpoint and how it is asked, as flags."""
     asked = asked_of_checkpoint(wildcards)
     flags = {"--model": asked.model, "--template": asked.template, "--chat": asked.chat}
-    flags |= {"--most": str(asked.most)}
+    flags |= {"--most": str(asked.most), "--bits": asked.bits}
     known = [f"{flag}={value}" for flag, value in flags.items() if value is not None]
     return shlex.join(known)
 

@@ -13,6 +13,7 @@ from palimpsest import tables
 from palimpsest.audit.checkpoints.greedy import greedy_answers
 from palimpsest.audit.checkpoints.kinds import ANSWER, ANSWERS, PARAPHRASED, PERTURBED
 from palimpsest.audit.checkpoints.questions import Template, encoded
+from palimpsest.audit.checkpoints.rounding import round_weights
 from palimpsest.audit.measuring import measured_tokens
 from palimpsest.audit.passes import OF_TOKENS
 from palimpsest.corpora import read_corpus
@@ -36,6 +37,7 @@ class CheckpointJob:
     template: str | None = None
     chat: str | None = None
     most: int = 200
+    bits: int | None = None
     threads: int = 1
 
 
@@ -50,8 +52,11 @@ def ask_checkpoint(job: CheckpointJob, attempts: Attempts) -> None:
     template = Template(job.template, None if job.chat is None else json.loads(job.chat))
     passes = attempts.passes()
     with less_next_time(attempts, "deepspeed", passes, lambda: True):
+        checkpoint = opened(job.model)
+        if job.bits is not None:
+            round_weights(checkpoint.model, job.bits)
         found = answers_of(
-            opened(job.model),
+            checkpoint,
             corpus.records,
             template,
             most=job.most,

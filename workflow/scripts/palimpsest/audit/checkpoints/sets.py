@@ -49,6 +49,7 @@ class Asked:
     template: str | None = None
     chat: str | None = None
     most: int = MOST
+    bits: int | None = None
 
 
 def sets(settings: Settings) -> dict[str, CheckpointSet]:
@@ -62,10 +63,18 @@ def sets(settings: Settings) -> dict[str, CheckpointSet]:
     return {
         name: CheckpointSet(
             blocks[name]["corpus"],
-            {role: {names[model]: model for model in models} for role, models in one.items()},
+            {
+                role: {names[model] + _ending(blocks[name]): model for model in models}
+                for role, models in one.items()
+            },
         )
         for name, one in listed.items()
     }
+
+
+def _ending(block: Mapping) -> str:
+    """What stands behind the names of models whose weights are rounded."""
+    return f"-{block['bits']}bit" if "bits" in block else ""
 
 
 def _whole(settings: Settings, model: str) -> str:
@@ -105,7 +114,7 @@ def _asked(settings: Settings) -> Iterator[tuple[str, tuple[str, str], Asked]]:
     for name, one in sets(settings).items():
         block = settings.block("audit")["checkpoints"][name]
         chat = json.dumps(block["chat"]) if "chat" in block else None
-        how = block.get("template"), chat, block.get("answer_tokens", MOST)
+        how = block.get("template"), chat, block.get("answer_tokens", MOST), block.get("bits")
         for models in one.models.values():
             for checkpoint, model in models.items():
                 yield name, (one.corpus, checkpoint), Asked(one.corpus, model, *how)
