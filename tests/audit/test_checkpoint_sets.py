@@ -1,6 +1,7 @@
 """Sets of checkpoints in the configuration: names, files, and mistakes, before any job."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -54,6 +55,23 @@ def test_the_minimal_file_asks_for_a_set_and_trains_nothing():
     names = {path.removeprefix("results/audit/mine/") for path in found.outputs["audit"]}
     assert {f"checkpoints/{name}/scores.parquet" for name in FOLDERS} < names
     assert {"forget/gaps.parquet", "forget/open_unlearning.json"} < names
+
+
+def test_the_example_of_the_page_is_allowed(tmp_path, monkeypatch):
+    page = (ROOT / "docs/checkpoints.md").read_text()
+    records, config = (
+        re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)[0] for language in ("json", "yaml")
+    )
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config").symlink_to(ROOT / "config")
+    (tmp_path / "records.jsonl").write_text(records)
+    (tmp_path / "mine.yaml").write_text(config)
+    for seed, name in enumerate(("full", "retain", "npo-1", "npo-2")):
+        write(tmp_path / name, seed=seed)
+    found = experiment(DEFAULT, "mine.yaml")
+    assert (found.requests, found.notes, found.refused) == ([], [], {})
+    assert found.settings.corpus("mine").records.perturbed == [("Oslo.", "Rome."), ()]
+    assert len(checkpoints(found.settings)) == 4
 
 
 def test_a_checkpoint_of_two_sets_is_asked_once():

@@ -80,3 +80,4 @@ def test_a_mean_over_groups_of_one_record_is_students():
     values = np.random.default_rng(5).normal(size=N)
     np.testing.assert_allclose(grouped_mean(values, ALONE), student(values))
     assert np.isnan(grouped_mean(values, np.zeros(N))[1:]).all()
+    assert np.isnan(grouped_mean(np.ones(N), ALONE)[1:]).all()
