@@ -1,6 +1,7 @@
 """The tables, results and sentences of a set of checkpoints, from planted scores of records."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -224,6 +225,9 @@ def test_four_models_of_each_kind_are_tested_and_eight_have_a_placebo():
     pooled = shares.loc[("all", "forget")]
     assert pooled["share"] == pytest.approx(0.5, abs=0.05)
     assert pooled["lower"] < 0.5 < pooled["upper"]
+    (chapter,) = [one for one in part(found).chapters if one.id == "checkpoints"]
+    assert re.search(r"the placebo, of 0\.\d+ to 0\.\d+\.", chapter.before)
+    assert "was not tested" not in chapter.after
     few, _ = compared(1, 3, ("half",) * 4)
     assert few["checkpoint_tests"].empty
 
@@ -234,3 +238,12 @@ def test_models_that_say_the_same_are_refused():
     how = {"model": "npo", "language": "mine", "roles": roles, "false_positive_rates": [0.1]}
     said = message(lambda: compare(frames, **how))
     assert "audit/checkpoints/npo: b and a give every answer exactly the same loss" in said
+
+
+def test_models_of_two_tokenizers_are_refused():
+    frames = [scored(name, "half", seed) for seed, name in enumerate("abc")]
+    frames[2] = frames[2].assign(n_tokens=6)
+    roles = {"original": ["a"], "retrained": ["b"], "unlearned": ["c"]}
+    how = {"model": "npo", "language": "mine", "roles": roles, "false_positive_rates": [0.1]}
+    said = message(lambda: compare(frames, **how))
+    assert "c cuts answers into other tokens than a" in said

@@ -64,7 +64,7 @@ def compare(
     roles : the names of the checkpoints of each role
     false_positive_rates : at which the share of forget records that attacks find is given
 
-    Raises `UserError` if two checkpoints say the same of every record.
+    Raises `UserError` if two checkpoints say the same of every record, or have other tokens.
     """
     by_name = {frame["model"].iloc[0]: frame for frame in scores}
     role = {name: role for role in ROLES for name in roles[role]}
@@ -87,8 +87,16 @@ def compare(
 
 
 def check_different(found: Compared) -> None:
-    """Raise `UserError` if two checkpoints have the same loss on every record."""
+    """Raise `UserError` if two checkpoints have the same loss on every record, or other tokens."""
     seen: dict[bytes, str] = {}
+    (first, scores), *others = found.scores.items()
+    for name, frame in others:
+        if not np.array_equal(frame["n_tokens"], scores["n_tokens"]):
+            raise UserError(
+                f"audit/checkpoints/{found.name}: {name} cuts answers into other tokens than "
+                f"{first}, so their losses per token cannot be compared; name models with one "
+                "tokenizer"
+            )
     for name, frame in found.scores.items():
         losses = frame["loss"].to_numpy().tobytes()
         if (twin := seen.setdefault(losses, name)) != name:

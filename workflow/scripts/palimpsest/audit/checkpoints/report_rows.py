@@ -26,6 +26,7 @@ from palimpsest.statistics import Interval
 
 SET = ["language", "model"]
 SHOWN = ("loss", "probability", "rouge_l_recall", "exact_match", "truth_ratio")
+MOST_LISTED = 3  # values of retrained models
 ATTACK = "loss"  # of which sentences tell
 
 
@@ -135,7 +136,11 @@ def _has(table: pd.DataFrame, of_set: Mapping[str, str]) -> bool:
 
 
 def _listed(values: Iterable[float]) -> str:
-    return ", ".join(map(number, values))
+    """A few values, or the lowest and the highest of more."""
+    known = list(values)
+    if len(known) > MOST_LISTED:
+        return f"{number(min(known))} to {number(max(known))}"
+    return ", ".join(map(number, known))
 
 
 def _interval(row, name: str) -> str:
