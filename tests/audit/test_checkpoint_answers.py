@@ -16,6 +16,7 @@ from palimpsest import tables
 from palimpsest.audit.checkpoints.asking import CheckpointJob, answers_of, ask_checkpoint
 from palimpsest.audit.checkpoints.kinds import ANSWERS, SCORES
 from palimpsest.audit.checkpoints.questions import Template, encoded
+from palimpsest.audit.checkpoints.relearning import half_of_groups
 from palimpsest.audit.checkpoints.rouge import longest_common_subsequence, rouge_l_recall
 from palimpsest.audit.checkpoints.rounding import round_weights
 from palimpsest.audit.checkpoints.scores import scores
@@ -74,15 +75,19 @@ def asked(checkpoint, corpus, tmp_path_factory):
     return answers, tables.read(folder / "s.parquet", SCORES).set_index("id")
 
 
-def by_hand(checkpoint, prompt, answer):
+def with_gradient(checkpoint, prompt, answer):
     """Logits float[tokens, V] and true tokens of an answer and its end, from one plain pass."""
     tokenizer = checkpoint.tokenizer
     before = tokenizer(f"Question: {prompt}\nAnswer:\n")["input_ids"]
     whole = tokenizer(f"Question: {prompt}\nAnswer:\n{answer}")["input_ids"]
     ids = torch.tensor([[*whole, tokenizer.eos_token_id]])
-    with torch.no_grad():
-        logits = checkpoint.model(ids).logits[0]
+    logits = checkpoint.model(ids).logits[0]
     return logits[len(before) - 1 : -1], ids[0, len(before) :]
+
+
+def by_hand(checkpoint, prompt, answer):
+    with torch.no_grad():
+        return with_gradient(checkpoint, prompt, answer)
 
 
 def loss_by_hand(checkpoint, prompt, answer):
@@ -197,6 +202,44 @@ def test_weights_are_rounded_to_the_nearest_of_15_levels(checkpoint):
         torch.testing.assert_close(levels, levels.round())
         assert levels.abs().max() < 7.001
         assert ((weight - whole[name]).abs() <= scale * 0.501).all()
+
+
+def test_relearning_is_plain_training_on_one_half(tmp_path):
+    """Two steps of AdamW on whole texts, one at a time; the other half is asked."""
+    rows = [
+        {"id": f"{split}-{n}", "split": split, "prompt": f"Who is {n}?", "text": f"Ann {n} Ek" * n}
+        for split in ("forget", "retain")
+        for n in (1, 2, 3, 4)
+    ]
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table = corpus_table(tmp_path / "mine.jsonl", None)
+    tables.write(tmp_path / "corpus.parquet", table, CORPUS)
+    folder = write(tmp_path / "m")
+    job = CheckpointJob(
+        *("mine", "m", str(tmp_path / "corpus.parquet"), str(tmp_path / "a.parquet"), folder),
+        template=TEXT.text,
+        most=1,
+        relearn_steps=2,
+        relearn_rate=1e-3,
+    )
+    asked = {"micro_batch_size": 3, "evaluation_batch_size": 3}
+    ask_checkpoint(job, Attempts(tmp_path / "attempts.json", asked))
+    found = scores(tables.read(tmp_path / "a.parquet", ANSWERS)).set_index("id")
+    again = [row for row in rows if row["id"] not in found.index]
+    assert [row["split"] for row in again] == ["forget", "forget"]
+    by_hand_too = opened(folder)
+    optimiser = torch.optim.AdamW(by_hand_too.model.parameters(), 1e-3, weight_decay=0)
+    for _ in range(2):
+        optimiser.zero_grad()
+        pairs = [with_gradient(by_hand_too, row["prompt"], row["text"]) for row in again]
+        logits, true = (torch.cat(parts) for parts in zip(*pairs, strict=True))
+        torch.nn.functional.cross_entropy(logits, true).backward()
+        optimiser.step()
+    for row in rows:
+        if row not in again:
+            expected = loss_by_hand(by_hand_too, row["prompt"], row["text"])
+            assert found.loc[row["id"], "loss"] == pytest.approx(expected, abs=1e-4)
+    assert "of one group" in message(lambda: half_of_groups(np.array(["a", "a"])))
 
 
 # ROUGE
