@@ -99,7 +99,12 @@ def audit(tmp_path_factory):
     """The tables of an audit of a tiny model, with a reference of the same tokenizer."""
     folder = tmp_path_factory.mktemp("audit")
     frame = pd.DataFrame(RECORDS).assign(
-        group=[row["id"] for row in RECORDS], copies=1, split=None, prompt=None
+        group=[row["id"] for row in RECORDS],
+        copies=1,
+        split=None,
+        prompt=None,
+        paraphrased=None,
+        perturbed=None,
     )
     frame["trained"] = frame["trained"].astype("boolean")
     tables.write(folder / "mine.parquet", frame[CORPUS.names], CORPUS)
