@@ -95,7 +95,7 @@ def quality_rows(qualities: pd.DataFrame) -> list[dict]:
     ]
 
 
-def test_rows(tests: pd.DataFrame) -> list[dict]:
+def apart_rows(tests: pd.DataFrame) -> list[dict]:
     return [
         {
             **row._asdict(),
