@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from helpers.gap_worlds import SHARE, gap_world
 from palimpsest.audit.checkpoints.closed import share_closed
 from palimpsest.audit.checkpoints.grouped import grouped_mean
 from palimpsest.statistics import student
@@ -15,18 +16,6 @@ ALONE = np.arange(N).astype(str)
 WORLDS = 400
 
 
-def world(chance, n_original=1, n_retrained=1, share=0.4, n_groups=20):
-    """Losses of originals, one unlearned model and retrained ones; records of a group are alike."""
-    group = np.arange(N) % n_groups
-    gap = 2 + chance.normal(0, 0.5, n_groups)[group] + chance.normal(0, 0.3, N)
-    rise = share * gap + chance.normal(0, 0.4, n_groups)[group] + chance.normal(0, 0.3, N)
-
-    def models(n, mean):
-        return mean + chance.normal(0, 0.15, (n, 1)) * (n > 1) + chance.normal(0, 0.1, (n, N))
-
-    return models(1, 1 + rise)[0], models(n_original, 1.0), models(n_retrained, 1 + gap), group
-
-
 def test_a_share_is_a_ratio_of_means():
     model, original, retrained = np.full(N, 1.5), np.full((1, N), 1.0), np.full((1, N), 3.0)
     model[0], retrained[0, 0] = 5.0, 9.0
@@ -37,7 +26,7 @@ def test_a_share_is_a_ratio_of_means():
 
 def test_controls_are_0_and_1_by_construction():
     chance = np.random.default_rng(0)
-    _, original, retrained, group = world(chance)
+    _, original, retrained, group = gap_world(chance)
     assert share_closed(original[0], original, retrained, ALL, ALL, group) == (0, 0, 0)
     found = share_closed(retrained[0], original, retrained, ALL, ALL, group)
     np.testing.assert_allclose(found, (1, 1, 1))
@@ -46,7 +35,7 @@ def test_controls_are_0_and_1_by_construction():
 def test_other_records_are_put_over_the_gap_of_the_forget_records():
     chance = np.random.default_rng(1)
     forget = np.arange(N) < N // 2
-    model, original, retrained, group = world(chance)
+    model, original, retrained, group = gap_world(chance)
     found = share_closed(model, original, retrained, forget, ~forget, group)
     rise = (model - original[0])[~forget].mean()
     assert found.mean == pytest.approx(rise / (retrained[0] - original[0])[forget].mean())
@@ -54,7 +43,7 @@ def test_other_records_are_put_over_the_gap_of_the_forget_records():
 
 def test_without_a_clear_gap_there_is_no_share():
     chance = np.random.default_rng(2)
-    model, original, _, group = world(chance)
+    model, original, _, group = gap_world(chance)
     same = original + chance.normal(0, 0.1, original.shape)
     assert np.isnan(share_closed(model, original, same, ALL, ALL, group)).all()
     assert np.isnan(share_closed(model, original, original - 1, ALL, ALL, group)).all()
@@ -70,17 +59,17 @@ def test_intervals_hold_the_truth_in_95_of_100_worlds(n_original, n_retrained, s
     forget = ALL if same else np.arange(N) % 20 < 10
     missed = 0
     for _ in range(WORLDS):
-        model, originals, retrained, group = world(chance, n_original, n_retrained)
+        model, originals, retrained, group = gap_world(chance, n_original, n_retrained)
         share = share_closed(model, originals, retrained, forget, ALL if same else ~forget, group)
-        missed += not share.lower <= 0.4 <= share.upper
+        missed += not share.lower <= SHARE <= share.upper
     assert 0.02 <= missed / WORLDS <= 0.08
 
 
 def test_two_models_of_each_kind_agree_with_the_pooled_share():
     """Where every gap is clear, both are the same ratio."""
     chance = np.random.default_rng(4)
-    unlearned = np.stack([world(chance)[0] for _ in range(3)])
-    _, originals, retrained, group = world(chance, 3, 3)
+    unlearned = np.stack([gap_world(chance)[0] for _ in range(3)])
+    _, originals, retrained, group = gap_world(chance, 3, 3)
     retrained = retrained - retrained.mean(axis=0) + 4
     shares = [share_closed(one, originals, retrained, ALL, ALL, group)[0] for one in unlearned]
     pooled = pooled_share([Losses(originals, unlearned, retrained)])
@@ -91,3 +80,4 @@ def test_a_mean_over_groups_of_one_record_is_students():
     values = np.random.default_rng(5).normal(size=N)
     np.testing.assert_allclose(grouped_mean(values, ALONE), student(values))
     assert np.isnan(grouped_mean(values, np.zeros(N))[1:]).all()
+    assert np.isnan(grouped_mean(np.ones(N), ALONE)[1:]).all()

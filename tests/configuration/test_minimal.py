@@ -1,4 +1,4 @@
-"""The minimal files: one for each section and for a panel, short, and enough for a report."""
+"""The minimal files: short, one for each section and for two parts, and enough for a report."""
 
 from pathlib import Path
 
@@ -8,6 +8,7 @@ from helpers.experiments import DEFAULT, ROOT, experiment
 from palimpsest.sections import NAMES
 
 FOLDER = Path("config/minimal")
+OF_PARTS = ("panel", "checkpoints")  # the second: tests/audit/test_checkpoint_sets.py
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +18,7 @@ def _in_the_repository(monkeypatch):
 
 
 def test_every_section_has_a_minimal_file():
-    assert sorted(path.stem for path in FOLDER.glob("*.yaml")) == sorted([*NAMES, "panel"])
+    assert sorted(path.stem for path in FOLDER.glob("*.yaml")) == sorted([*NAMES, *OF_PARTS])
 
 
 def test_a_panel_of_ones_own_trains_nothing():

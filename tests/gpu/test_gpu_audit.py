@@ -13,8 +13,8 @@ import torch
 from helpers.commands import SCRIPTS
 from helpers.tiny_language_models import TEXTS, write
 from palimpsest import tables
-from palimpsest.audit.attacks import ATTACKS
 from palimpsest.audit.kinds import CONTINUATIONS, PASSES
+from palimpsest.audit.membership import ATTACKS
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.corpora.records import corpus_table
 

@@ -71,7 +71,8 @@ OF_FULL_MODELS = {
     *("adapters", "layers", "epochs", "information_epochs", "unlearning_transfer"),
     *("fields", "exposure", "field_values"),
     *("audit_passes", "audit_continuations", "attack_scores", "attack_roc"),
-    *("recited", "explained", "extracted", "extraction_shares"),
-    *("detectors", "planted_secrets"),
+    *("extracted", "extraction_shares", "detectors", "planted_secrets"),
     *("recited", "explained", "private_shares", "audit_findings"),
+    *("checkpoint_answers", "checkpoint_scores", "checkpoint_metrics", "checkpoint_gaps"),
+    *("checkpoint_forget_quality", "checkpoint_membership", "checkpoint_tests"),
 }

@@ -25,6 +25,14 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--template", help="text with {prompt} and {answer}")
     parser.add_argument("--chat", help="JSON object: use the chat template, with these values")
     parser.add_argument("--most", type=int, default=200, help="tokens of a generated answer")
+    parser.add_argument("--bits", type=int, help="bits of a weight, to which weights are rounded")
+    parser.add_argument(
+        "--relearn-steps",
+        type=int,
+        default=0,
+        help="steps of training on one half of the forget records, before the others are asked",
+    )
+    parser.add_argument("--relearn-rate", type=float, default=1e-5, help="learning rate of these")
     parser.set_defaults(precision="fp32")
     return parser.parse_args()
 

@@ -32,6 +32,8 @@ TABLES = (
     "results/unlearning/forgetting/opt-1.3b-twin/L2/n16-seed0/epsilons.parquet",
     "results/density/texts/example/density.parquet",
     "results/information/default/opt-1.3b-twin/L2/n6-seed0/repeated/layers.parquet",
+    "results/audit/example/small/findings.parquet",
+    "results/audit/questions/checkpoints/forget/gaps.parquet",
 )
 # All figures are drawn by one script, for which `test_environments.py` follows what each of them
 # imports; so here a figure of every section is drawn.
@@ -66,9 +68,15 @@ def study(conda, tmp_path_factory, request) -> set[str]:
 
 
 def with_study(folder: Path) -> Project:
-    """A fresh project with the study's configuration."""
+    """A fresh project with the study's configuration, and the models that it asks."""
+    from helpers import tiny_language_models
+
     project = Project.fresh(folder)
     shutil.copy(HERE / "study.yaml", folder)
+    for seed, name in enumerate(("tiny-model", "tiny-other", "tiny-third")):
+        tiny_language_models.write(folder / name, seed=seed)
+    rows = [{"text": f"Ann {split}", "split": split} for split in ("forget", "retain", "holdout")]
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return project
 
 

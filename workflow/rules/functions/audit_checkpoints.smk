@@ -1,4 +1,6 @@
 # What the rules of checkpoints that another program saved take.
+from dataclasses import asdict
+
 from palimpsest.audit.checkpoints import kinds as checkpoint_kinds
 from palimpsest.audit.checkpoints import sets as checkpoint_sets
 
@@ -38,11 +40,10 @@ def local_files_of_checkpoint(wildcards):
 
 def how_to_ask_checkpoint(wildcards):
     """The checkpoint and how it is asked, as flags."""
-    asked = asked_of_checkpoint(wildcards)
-    flags = {"--model": asked.model, "--template": asked.template, "--chat": asked.chat}
-    flags |= {"--most": str(asked.most)}
-    known = [f"{flag}={value}" for flag, value in flags.items() if value is not None]
-    return shlex.join(known)
+    flags = asdict(asked_of_checkpoint(wildcards))
+    del flags["corpus"]
+    known = {name: value for name, value in flags.items() if value is not None}
+    return shlex.join(f"--{name.replace('_', '-')}={value}" for name, value in known.items())
 
 
 def set_of_user(wildcards):

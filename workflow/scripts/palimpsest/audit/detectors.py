@@ -63,7 +63,9 @@ def detected(
     """
     retrainings = [of_retraining(table, retrained, seed) for table in answers]
     found = pd.concat([of_attacks(scores), of_extraction(extracted), *retrainings])
-    found = found.dropna(subset="trained").astype({"trained": bool})
+    duplicates = scores.loc[scores["duplicate"], "id"]
+    found = found[found["trained"].notna() & ~found["id"].isin(duplicates)]
+    found = found.astype({"trained": bool})
     found = found.merge(records[["id", "copies"]], on="id", validate="many_to_one")
     about = {name: extracted[name].iloc[0] for name in ("language", "model")}
     judged = []

@@ -158,7 +158,7 @@ EXPLAINED = Kind(
 EXTRACTED = Kind(
     "extracted",
     "One row per record and model: how near the record's continuation is to being extracted.",
-    f"{OF_TARGET}/extracted.parquet",
+    f"{OF_TARGET}/raw/extracted.parquet",
     columns(
         "language model role id group trained n_tokens accuracy log10_samples span span_letters",
         accuracy="float: share of the tokens of the continuation that greedy decoding gives right; "

@@ -60,7 +60,7 @@ def of_checkpoints(html, tables: Mapping[str, pd.DataFrame]) -> tuple[Markup, Ma
     after = [
         shown(html.checkpoint_metrics, report_rows.metric_rows, metrics),
         shown(html.checkpoint_qualities, report_rows.quality_rows, qualities),
-        shown(html.checkpoint_tests, report_rows.test_rows, tests),
+        shown(html.checkpoint_tests, report_rows.apart_rows, tests),
         html.left_out(report_rows.left_out(gaps, by_name)),
     ]
     return html.unlearned(report_rows.answers(gaps, membership)), Markup().join(after)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -272,6 +272,20 @@ def in_windows(records: Records, n_words: int) -> Records:
         of_windows(records.splits),
         of_windows(records.copies),
     )
+
+
+def some_of(records: Records, rows: np.ndarray) -> Records:
+    """The records at some places, int[n]."""
+
+    def at_rows(values: np.ndarray | list | None) -> np.ndarray | list | None:
+        return [values[row] for row in rows] if isinstance(values, list) else values[rows]
+
+    columns = {
+        field.name: at_rows(value)
+        for field in fields(records)
+        if field.name != "source" and (value := getattr(records, field.name)) is not None
+    }
+    return replace(records, **columns)
 
 
 def _windows(text: str, n_words: int) -> list[str]:

@@ -11,12 +11,15 @@ import torch
 
 from palimpsest import tables
 from palimpsest.audit.checkpoints.greedy import greedy_answers
-from palimpsest.audit.checkpoints.kinds import ANSWER, ANSWERS, PARAPHRASED, PERTURBED
+from palimpsest.audit.checkpoints.kinds import ANSWER, ANSWERS, FORGET, PARAPHRASED, PERTURBED
 from palimpsest.audit.checkpoints.questions import Template, encoded
+from palimpsest.audit.checkpoints.relearning import half_of_groups, relearn
+from palimpsest.audit.checkpoints.rounding import round_weights
 from palimpsest.audit.measuring import measured_tokens
 from palimpsest.audit.passes import OF_TOKENS
 from palimpsest.corpora import read_corpus
-from palimpsest.corpora.records import Records
+from palimpsest.corpora.records import Records, some_of
+from palimpsest.corpora.records_corpus import RecordsCorpus
 from palimpsest.errors import UserError
 from palimpsest.jobs.memory import less_next_time
 from palimpsest.models.checkpoints import Checkpoint, opened
@@ -36,6 +39,9 @@ class CheckpointJob:
     template: str | None = None
     chat: str | None = None
     most: int = 200
+    bits: int | None = None
+    relearn_steps: int = 0
+    relearn_rate: float = 1e-5
     threads: int = 1
 
 
@@ -50,19 +56,35 @@ def ask_checkpoint(job: CheckpointJob, attempts: Attempts) -> None:
     template = Template(job.template, None if job.chat is None else json.loads(job.chat))
     passes = attempts.passes()
     with less_next_time(attempts, "deepspeed", passes, lambda: True):
-        found = answers_of(
-            opened(job.model),
-            corpus.records,
-            template,
-            most=job.most,
-            batch_size=passes.evaluation_batch_size,
-        )
+        found = _asked(job, opened(job.model), corpus, template, passes.evaluation_batch_size)
     group = dict(zip(corpus.records.ids, corpus.together, strict=True))
     found = found.assign(
         language=job.language, model=job.name, group=[group[name] for name in found["id"]]
     )
     tables.write(job.table, found[ANSWERS.names], ANSWERS)
     attempts.forget()
+
+
+def _asked(
+    job: CheckpointJob,
+    checkpoint: Checkpoint,
+    corpus: RecordsCorpus,
+    template: Template,
+    batch_size: int,
+) -> pd.DataFrame:
+    """The answers; the model is first trained again, or rounded, if this is asked for."""
+    records = corpus.records
+    if job.relearn_steps:
+        forget = np.flatnonzero(records.splits == FORGET)
+        again = forget[half_of_groups(corpus.together[forget])]
+        own = some_of(records, again)
+        prompts = [""] * len(again) if own.prompts is None else own.prompts
+        strings = encoded(checkpoint, template, prompts, own.texts).strings
+        relearn(checkpoint, strings, job.relearn_steps, job.relearn_rate, batch_size)
+        records = some_of(records, np.setdiff1d(np.arange(len(records.ids)), again))
+    if job.bits is not None:
+        round_weights(checkpoint.model, job.bits)
+    return answers_of(checkpoint, records, template, most=job.most, batch_size=batch_size)
 
 
 def answers_of(

@@ -30,6 +30,7 @@ from palimpsest.audit.checkpoints.kinds import (
 )
 from palimpsest.audit.checkpoints.open_unlearning import results
 from palimpsest.audit.checkpoints.told_apart import told_apart
+from palimpsest.audit.references import share
 from palimpsest.audit.roc_curves import statistics
 from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
@@ -37,10 +38,8 @@ from palimpsest.statistics import Interval
 from palimpsest.unlearning import logit_scaled_confidence, pooled_share
 from palimpsest.unlearning.evaluate.gaps import Losses
 
-MEANS = (
-    *("loss", "probability", "rouge_l_recall", "exact_match"),
-    *("exact_memorisation", "extraction_strength"),
-)
+MEANS = ("loss", "probability", "rouge_l_recall", "exact_memorisation", "extraction_strength")
+EXACT = "exact_match"
 TRUTH_RATIO, UTILITY = "truth_ratio", "retain_utility"
 ATTACKS = {"loss": -1, "zlib": 1, "min_k": 1, "min_k_plus": 1}  # the sign of membership
 TINY = 1e-10  # as in open-unlearning, against a division by 0
@@ -65,7 +64,7 @@ def compare(
     roles : the names of the checkpoints of each role
     false_positive_rates : at which the share of forget records that attacks find is given
 
-    Raises `UserError` if two checkpoints say the same of every record.
+    Raises `UserError` if two checkpoints say the same of every record, or have other tokens.
     """
     by_name = {frame["model"].iloc[0]: frame for frame in scores}
     role = {name: role for role in ROLES for name in roles[role]}
@@ -88,8 +87,16 @@ def compare(
 
 
 def check_different(found: Compared) -> None:
-    """Raise `UserError` if two checkpoints have the same loss on every record."""
+    """Raise `UserError` if two checkpoints have the same loss on every record, or other tokens."""
     seen: dict[bytes, str] = {}
+    (first, scores), *others = found.scores.items()
+    for name, frame in others:
+        if not np.array_equal(frame["n_tokens"], scores["n_tokens"]):
+            raise UserError(
+                f"audit/checkpoints/{found.name}: {name} cuts answers into other tokens than "
+                f"{first}, so their losses per token cannot be compared; name models with one "
+                "tokenizer"
+            )
     for name, frame in found.scores.items():
         losses = frame["loss"].to_numpy().tobytes()
         if (twin := seen.setdefault(losses, name)) != name:
@@ -100,13 +107,17 @@ def check_different(found: Compared) -> None:
 
 
 def metrics(found: Compared) -> Iterator[dict]:
-    """Means over the records of each split, with intervals over their groups."""
+    """Means over the records of each split, with intervals over their groups.
+
+    Intervals are Student's, and Wilson's of the share of exact matches.
+    """
     for name, scores in found.scores.items():
         about = {"checkpoint": name, "role": found.role[name]}
         for split, records in scores.groupby("split", sort=False):
             group = records["group"].to_numpy()
-            for metric in MEANS:
-                mean = grouped_mean(records[metric].to_numpy(), group)
+            found_means = {one: grouped_mean(records[one].to_numpy(), group) for one in MEANS}
+            found_means[EXACT] = share(records[EXACT], records["group"])
+            for metric, mean in found_means.items():
                 yield {**about, "split": split, "metric": metric, **_ends(mean, len(records))}
             known = records.dropna(subset=TRUTH_RATIO)
             ratios = true_is_better(split, known[TRUTH_RATIO].to_numpy())
@@ -154,8 +165,8 @@ def gaps(found: Compared) -> Iterator[dict]:
         for split in (FORGET, HOLDOUT, RETAIN):
             measured = found.is_of(split)
             if measured.any():
-                share = share_closed(own, *sides, forget, measured, found.group)
-                row = {"checkpoint": name, "role": role, "split": split, **_share(share)}
+                closed = share_closed(own, *sides, forget, measured, found.group)
+                row = {"checkpoint": name, "role": role, "split": split, **_share(closed)}
                 numbers = {f"n_{one}": len(others[one]) for one in (ORIGINAL, RETRAINED)}
                 yield {**row, "n_records": int(measured.sum()), **numbers}
     yield from _pooled(found)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from palimpsest.statistics import CONFIDENCE, Interval
+from palimpsest.statistics import CONFIDENCE, NO_INTERVAL, Interval, is_constant
 from palimpsest.unlearning.evaluate.gaps import satterthwaite
 
 
@@ -54,8 +54,13 @@ def interval(value: float, sources: Sequence[Source]) -> Interval:
 
 
 def grouped_mean(values: np.ndarray, group: np.ndarray) -> Interval:
-    """The mean of float[records] with its interval over groups; all NaN without records."""
+    """The mean of float[records] with its interval over groups; all NaN without records.
+
+    Values that are all equal have no interval: they show a limit, and not certainty.
+    """
     if not len(values):
-        return Interval(np.nan, np.nan, np.nan)
+        return NO_INTERVAL
     mean = float(values.mean())
+    if is_constant(values):
+        return Interval(mean, np.nan, np.nan)
     return interval(mean, [of_groups((values - mean) / len(values), group)])

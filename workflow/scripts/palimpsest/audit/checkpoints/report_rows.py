@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import comb
 
 import pandas as pd
@@ -26,6 +26,7 @@ from palimpsest.statistics import Interval
 
 SET = ["language", "model"]
 SHOWN = ("loss", "probability", "rouge_l_recall", "exact_match", "truth_ratio")
+MOST_LISTED = 3  # values of retrained models
 ATTACK = "loss"  # of which sentences tell
 
 
@@ -50,17 +51,21 @@ def answers(gaps: pd.DataFrame, membership: pd.DataFrame) -> list[dict]:
                 for split in (HOLDOUT, RETAIN)
                 if (name, split) in shares and pd.notna(own.share)
             }
-            attack = {
-                "own": _interval(aucs[name], "value"),
-                "retrained": _listed(aucs[one].value for one in retrained),
-            }
             is_over = pd.notna(own.lower) and own.lower > 1
             share = _interval(own, "share") if pd.notna(own.share) else None
             told = {"name": name, "share": share, "n": own.n_records, "is_over": is_over}
             rows.append(
-                {**of_set, **told, "rises": rises, "attack": attack if name in aucs else None}
+                {**of_set, **told, "rises": rises, "attack": _attack(aucs, name, retrained)}
             )
     return rows
+
+
+def _attack(aucs: Mapping[str, object], name: str, retrained: Sequence[str]) -> dict | None:
+    """The AUC of an attack on a model and on the retrained ones; None without records for it."""
+    if name not in aucs:
+        return None
+    of_retrained = _listed(aucs[one].value for one in retrained)
+    return {"own": _interval(aucs[name], "value"), "retrained": of_retrained}
 
 
 def _aucs(membership: pd.DataFrame, of_set: Mapping[str, str]) -> dict[str, object]:
@@ -90,7 +95,7 @@ def quality_rows(qualities: pd.DataFrame) -> list[dict]:
     ]
 
 
-def test_rows(tests: pd.DataFrame) -> list[dict]:
+def apart_rows(tests: pd.DataFrame) -> list[dict]:
     return [
         {
             **row._asdict(),
@@ -130,8 +135,12 @@ def _has(table: pd.DataFrame, of_set: Mapping[str, str]) -> bool:
     return not table.empty and bool((table[SET] == pd.Series(of_set)).all(axis=1).any())
 
 
-def _listed(values) -> str:
-    return ", ".join(map(number, values))
+def _listed(values: Iterable[float]) -> str:
+    """A few values, or the lowest and the highest of more."""
+    known = list(values)
+    if len(known) > MOST_LISTED:
+        return f"{number(min(known))} to {number(max(known))}"
+    return ", ".join(map(number, known))
 
 
 def _interval(row, name: str) -> str:

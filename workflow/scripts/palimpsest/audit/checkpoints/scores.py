@@ -11,9 +11,9 @@ import zlib
 import numpy as np
 import pandas as pd
 
-from palimpsest.audit.attacks.attack import lowest_mean
 from palimpsest.audit.checkpoints.kinds import ANSWER, ANSWERS, PARAPHRASED, PERTURBED, SCORES
 from palimpsest.audit.checkpoints.rouge import rouge_l_recall
+from palimpsest.audit.membership.attack import lowest_mean
 from palimpsest.making import makes, reads
 from palimpsest.unlearning.evaluate.extraction import extraction_strength
 

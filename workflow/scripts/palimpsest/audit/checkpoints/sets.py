@@ -20,6 +20,7 @@ from palimpsest.errors import UserError
 from palimpsest.models.folders import is_folder
 from palimpsest.models.table import NAME, NAMES_ARE
 
+RATE = 1e-5  # of relearning, as of TOFU's fine-tuning
 MOST = 200  # tokens of an answer, as TOFU
 WHY = {
     ORIGINAL: "from which the gap begins: a model before it unlearned",
@@ -49,6 +50,9 @@ class Asked:
     template: str | None = None
     chat: str | None = None
     most: int = MOST
+    bits: int | None = None
+    relearn_steps: int = 0
+    relearn_rate: float = RATE
 
 
 def sets(settings: Settings) -> dict[str, CheckpointSet]:
@@ -62,10 +66,19 @@ def sets(settings: Settings) -> dict[str, CheckpointSet]:
     return {
         name: CheckpointSet(
             blocks[name]["corpus"],
-            {role: {names[model]: model for model in models} for role, models in one.items()},
+            {
+                role: {names[model] + _ending(blocks[name]): model for model in models}
+                for role, models in one.items()
+            },
         )
         for name, one in listed.items()
     }
+
+
+def _ending(block: Mapping) -> str:
+    """What stands behind the names of models that are changed before they are asked."""
+    relearned = f"-relearned{block['relearn_steps']}" if "relearn_steps" in block else ""
+    return relearned + (f"-{block['bits']}bit" if "bits" in block else "")
 
 
 def _whole(settings: Settings, model: str) -> str:
@@ -104,11 +117,17 @@ def _asked(settings: Settings) -> Iterator[tuple[str, tuple[str, str], Asked]]:
     """The set, the names of corpus and checkpoint, and what is asked, of each place in a set."""
     for name, one in sets(settings).items():
         block = settings.block("audit")["checkpoints"][name]
-        chat = json.dumps(block["chat"]) if "chat" in block else None
-        how = block.get("template"), chat, block.get("answer_tokens", MOST)
+        how = {
+            "template": block.get("template"),
+            "chat": json.dumps(block["chat"]) if "chat" in block else None,
+            "most": block.get("answer_tokens", MOST),
+            "bits": block.get("bits"),
+            "relearn_steps": block.get("relearn_steps", 0),
+            "relearn_rate": block.get("relearn_rate", RATE),
+        }
         for models in one.models.values():
             for checkpoint, model in models.items():
-                yield name, (one.corpus, checkpoint), Asked(one.corpus, model, *how)
+                yield name, (one.corpus, checkpoint), Asked(one.corpus, model, **how)
 
 
 def outputs(settings: Settings) -> Iterator[str]:
@@ -131,7 +150,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
             yield Mistake(
                 f"audit/checkpoints/{name}",
                 f"asks {asked.model} otherwise than {other} does: give both the same template, "
-                "chat and answer_tokens",
+                "chat, answer_tokens and relearn_rate",
             )
 
 
