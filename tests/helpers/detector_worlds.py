@@ -30,7 +30,9 @@ def world(shift, n=60, seed=0):
     rows = pairs_of(n, chance, shift, copies=(1, 4))
     about = rows[["id", "group", "trained"]].assign(language="mine", model="m")
     scores = pd.concat(
-        about.assign(attack=name, score=pairs_of(n, chance, shift, (1, 4))["score"])
+        about.assign(
+            attack=name, duplicate=False, score=pairs_of(n, chance, shift, (1, 4))["score"]
+        )
         for name in ("loss", "rmia/base")
     )
     extracted = about.assign(

@@ -33,7 +33,7 @@ TABLES = (
     "results/density/texts/example/density.parquet",
     "results/information/default/opt-1.3b-twin/L2/n6-seed0/repeated/layers.parquet",
     "results/audit/example/small/findings.parquet",
-    "results/audit/questions/checkpoints/forget/gaps.parquet",
+    "results/audit/questions/forget/gaps.parquet",
 )
 # All figures are drawn by one script, for which `test_environments.py` follows what each of them
 # imports; so here a figure of every section is drawn.

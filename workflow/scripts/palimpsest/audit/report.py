@@ -37,10 +37,10 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     )
     if roc.empty and private.empty and gaps.empty:
         return Part(chapters=chapters_of(html))
-    before = {
-        "attacks": html.without_curves(without_curves(private, roc)),
-        "recited": html.answers(answers(private, findings)),
-    }
+    before = {}
+    if not private.empty:
+        before["attacks"] = html.without_curves(without_curves(private, roc))
+        before["recited"] = html.answers(answers(private, findings))
     after = {
         "attacks": shown(html.attacks, attack_rows, roc) + shown(html.duplicates, duplicates, roc),
         "recited": shown(html.shares, share_rows, private)
