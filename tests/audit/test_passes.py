@@ -167,7 +167,7 @@ def test_a_beginning_that_texts_share_is_read_once(tmp_path, family, monkeypatch
         model = Gemma3ForCausalLM(config).to(checkpoint.device).eval()
         checkpoint = replace(checkpoint, model=model)
     before = "Ben wrote: call 555-0199 or write to Ann Ek in Lund, who was born there.\n\n"
-    texts = [f"{before}{name} was born in Lund{dots}" for name in SAID for dots in ("", "... " * 9)]
+    texts = [f"{before}{name} was born in Lund{dots}" for name in SAID for dots in ("", "... ")]
     texts.append("Ann Ek wrote to Ben in Oslo, who was born in another town than she was.\n\nyes")
     prompts = [*[len(before)] * 6, len(texts[-1]) - 3]
     read = []
