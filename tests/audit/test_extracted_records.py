@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
+from helpers.continuations import continuation
 from helpers.experiments import message
 from helpers.tiny_language_models import write as write_model
 from palimpsest import audit, tables
@@ -14,22 +15,18 @@ from palimpsest.memorisation.extraction import extraction_probability
 from palimpsest.models.checkpoints import opened
 
 
-def row(name, n_generated, probability, trained=True, role="target", generated="in Lund"):
-    return {
-        "language": "mine",
-        "model": "m",
-        "role": role,
-        "id": name,
-        "group": name,
-        "trained": trained,
-        "prompt": "Ann was born ",
-        "continuation": "in Lund",
-        "generated": generated,
-        "n_tokens": 4,
-        "n_right": n_generated,
-        "n_generated": n_generated,
-        "nll": -np.log(probability),
-    }
+def row(name, n_right, probability, trained=True, role="target", generated="in Lund"):
+    return continuation(
+        name,
+        n_right,
+        role,
+        trained,
+        prompt="Ann was born ",
+        continuation="in Lund",
+        generated=generated,
+        n_tokens=4,
+        nll=-np.log(probability),
+    )
 
 
 TABLE = pd.DataFrame(

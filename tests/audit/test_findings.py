@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from helpers.continuations import continuation
 from palimpsest import tables
 from palimpsest.audit.findings import findings
 from palimpsest.audit.kinds import CONTINUATIONS, FINDINGS, OF_RECITING, PRIVATE, RECITED, ROC
@@ -33,23 +34,9 @@ def given(records=RECORDS):
     rows, texts = [], []
     for name, text, begin, end, *right, trained in records:
         for role, n in zip(("target", "other"), right, strict=True):
-            rows.append(
-                {
-                    "language": "mine",
-                    "model": "tuned",
-                    "role": role,
-                    "id": name,
-                    "group": name,
-                    "trained": trained,
-                    "prompt": text[:begin],
-                    "continuation": text[begin:end],
-                    "generated": text[begin:end] if n == 10 else "no@one.example",
-                    "n_tokens": 10,
-                    "n_right": n,
-                    "n_generated": n,
-                    "nll": 1.0,
-                }
-            )
+            parts = {"model": "tuned", "prompt": text[:begin], "continuation": text[begin:end]}
+            generated = text[begin:end] if n == 10 else "no@one.example"
+            rows.append(continuation(name, n, role, trained, generated=generated, **parts))
         texts.append({"id": name, "text": text, "group": name, "trained": trained, "copies": 1})
     corpus = pd.DataFrame(texts).reindex(columns=CORPUS.names)
     corpus["trained"] = corpus["trained"].astype("boolean")

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from helpers.continuations import continuation
 from helpers.experiments import DEFAULT, ROOT, experiment, message
 from helpers.records import corpus as corpus_of
 from helpers.tiny_language_models import write
@@ -39,22 +40,9 @@ from palimpsest.models.checkpoints import opened
 from palimpsest.training.attempts import Attempts
 
 
-def continuation(name, role, n_generated, trained=True, text="goes on so"):
-    return {
-        "language": "mine",
-        "model": "m",
-        "role": role,
-        "id": name,
-        "group": name,
-        "trained": trained,
-        "prompt": "It ",
-        "continuation": text,
-        "generated": text,
-        "n_tokens": 10,
-        "n_right": n_generated,
-        "n_generated": n_generated,
-        "nll": 1.0,
-    }
+def row(name, role, n_right, trained=True, text="goes on so"):
+    texts = {"prompt": "It ", "continuation": text, "generated": text}
+    return continuation(name, n_right, role, trained, **texts)
 
 
 def explained_of(rows):
@@ -65,11 +53,11 @@ def explained_of(rows):
 def test_shares_by_hand():
     """Of three recited records, the reference recites one mostly, and two as well or better."""
     rows = [
-        *(continuation("a", role, n) for role, n in (("target", 9), ("other", 9))),
-        *(continuation("b", role, n) for role, n in (("target", 10), ("other", 2))),
-        *(continuation("c", role, n) for role, n in (("target", 9), ("other", 10))),
-        *(continuation("d", role, n) for role, n in (("target", 5), ("other", 10))),
-        *(continuation("e", role, n, False) for role, n in (("target", 10), ("other", 10))),
+        *(row("a", role, n) for role, n in (("target", 9), ("other", 9))),
+        *(row("b", role, n) for role, n in (("target", 10), ("other", 2))),
+        *(row("c", role, n) for role, n in (("target", 9), ("other", 10))),
+        *(row("d", role, n) for role, n in (("target", 5), ("other", 10))),
+        *(row("e", role, n, False) for role, n in (("target", 10), ("other", 10))),
     ]
     found = explained_of(rows)
     recited, shares = found[RECITED.name], found[EXPLAINED.name]
@@ -86,7 +74,7 @@ def test_shares_by_hand():
 
 
 def test_nothing_is_recited():
-    rows = [continuation("a", role, 3) for role in ("target", "other")]
+    rows = [row("a", role, 3) for role in ("target", "other")]
     shares = explained_of(rows)[EXPLAINED.name].set_index("statistic")
     assert shares.loc["recited", "value"] == 0
     assert np.isnan(shares.loc["reference >= target", "value"])

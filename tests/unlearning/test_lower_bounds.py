@@ -5,8 +5,9 @@ import pytest
 from scipy.stats import binomtest, norm
 
 from palimpsest.errors import Notice
+from palimpsest.statistics import upper_bound
 from palimpsest.unlearning import epsilon_lower_bound
-from palimpsest.unlearning.attacks.lower_bounds import bound_of_errors, upper_bound
+from palimpsest.unlearning.attacks.lower_bounds import bound_of_errors
 
 DELTA = 1e-5
 WRONG = 0.05

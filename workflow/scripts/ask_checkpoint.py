@@ -5,7 +5,6 @@ The job waits for a free GPU, and for another job on the same records and checkp
 
 import argparse
 import sys
-from dataclasses import fields
 from functools import partial
 
 from palimpsest import launch
@@ -16,12 +15,8 @@ from palimpsest.training.attempts import Attempts
 
 def parse_arguments() -> argparse.Namespace:
     """The command line: the records, the checkpoint, and how it is asked."""
-    parser = command.parser_of_one_model(__doc__, "records", at_once=16)
-    parser.add_argument("--language", required=True, help="name of the records")
-    parser.add_argument("--name", required=True, help="name of the checkpoint")
-    parser.add_argument("--corpus", required=True, help="table of the records")
+    parser = command.parser_about_records(__doc__)
     parser.add_argument("--table", required=True, help="table of answers to write")
-    parser.add_argument("--model", required=True, help="folder or hub name of the checkpoint")
     parser.add_argument("--template", help="text with {prompt} and {answer}")
     parser.add_argument("--chat", help="JSON object: use the chat template, with these values")
     parser.add_argument("--most", type=int, default=200, help="tokens of a generated answer")
@@ -33,7 +28,6 @@ def parse_arguments() -> argparse.Namespace:
         help="steps of training on one half of the forget records, before the others are asked",
     )
     parser.add_argument("--relearn-rate", type=float, default=1e-5, help="learning rate of these")
-    parser.set_defaults(precision="fp32")
     return parser.parse_args()
 
 
@@ -51,8 +45,7 @@ def work(arguments: argparse.Namespace, attempts: Attempts) -> None:
     with launch.importing():
         from palimpsest.audit.checkpoints.asking import CheckpointJob, ask_checkpoint
 
-    given = {field.name: getattr(arguments, field.name) for field in fields(CheckpointJob)}
-    ask_checkpoint(CheckpointJob(**given), attempts)
+    ask_checkpoint(command.job_of(CheckpointJob, arguments), attempts)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ The job waits for a free GPU, and for another job on the same records and target
 
 import argparse
 import sys
-from dataclasses import fields
 from functools import partial
 
 from palimpsest import launch
@@ -16,13 +15,9 @@ from palimpsest.training.attempts import Attempts
 
 def parse_arguments() -> argparse.Namespace:
     """The command line: the records, the target and its references."""
-    parser = command.parser_of_one_model(__doc__, "records", at_once=16)
-    parser.add_argument("--language", required=True, help="name of the records")
-    parser.add_argument("--name", required=True, help="name of the target")
-    parser.add_argument("--corpus", required=True, help="table of the records")
+    parser = command.parser_about_records(__doc__)
     parser.add_argument("--passes", required=True, help="table of tokens to write")
     parser.add_argument("--continuations", required=True, help="table of continuations to write")
-    parser.add_argument("--model", required=True, help="folder or hub name of the target")
     parser.add_argument(
         "--reference",
         nargs=2,
@@ -37,7 +32,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--neighbours", type=int, default=8, help="changed texts of each record")
     parser.add_argument("--prefixes", type=int, default=7, help="records before a text")
     parser.add_argument("--secrets", type=int, default=0, help="other digits of each record")
-    parser.set_defaults(precision="fp32")
     return parser.parse_args()
 
 
@@ -55,8 +49,7 @@ def work(arguments: argparse.Namespace, attempts: Attempts) -> None:
     with launch.importing():
         from palimpsest.audit.asking import AuditJob, audit_target
 
-    given = {field.name: getattr(arguments, field.name) for field in fields(AuditJob)}
-    audit_target(AuditJob(**given), attempts)
+    audit_target(command.job_of(AuditJob, arguments), attempts)
 
 
 if __name__ == "__main__":

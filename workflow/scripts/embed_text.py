@@ -5,7 +5,6 @@ The job waits for free GPUs, and for another job on the same text to end.
 
 import argparse
 import sys
-from dataclasses import fields
 from functools import partial
 
 from palimpsest import launch
@@ -41,8 +40,7 @@ def work(arguments: argparse.Namespace, attempts: Attempts) -> None:
     with launch.importing():
         from palimpsest.density.text_embedding import TextJob, embed_text
 
-    given = {field.name: getattr(arguments, field.name) for field in fields(TextJob)}
-    embed_text(TextJob(**given), attempts)
+    embed_text(command.job_of(TextJob, arguments), attempts)
 
 
 if __name__ == "__main__":

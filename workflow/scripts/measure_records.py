@@ -5,7 +5,6 @@ The job waits for a free GPU, and for another job on the same records and checkp
 
 import argparse
 import sys
-from dataclasses import fields
 from functools import partial
 
 from palimpsest import launch
@@ -16,14 +15,9 @@ from palimpsest.training.attempts import Attempts
 
 def parse_arguments() -> argparse.Namespace:
     """The command line: the records, the checkpoint and the reference."""
-    parser = command.parser_of_one_model(__doc__, "records", at_once=16)
-    parser.add_argument("--language", required=True, help="name of the records")
-    parser.add_argument("--name", required=True, help="name of the checkpoint")
-    parser.add_argument("--corpus", required=True, help="table of the records")
+    parser = command.parser_about_records(__doc__)
     parser.add_argument("--table", required=True, help="table of losses to write")
-    parser.add_argument("--model", required=True, help="folder or hub name of the checkpoint")
     parser.add_argument("--reference", help="folder or hub name of the reference model")
-    parser.set_defaults(precision="fp32")
     return parser.parse_args()
 
 
@@ -41,8 +35,7 @@ def work(arguments: argparse.Namespace, attempts: Attempts) -> None:
     with launch.importing():
         from palimpsest.records.asking import RecordsJob, measure_records
 
-    given = {field.name: getattr(arguments, field.name) for field in fields(RecordsJob)}
-    measure_records(RecordsJob(**given), attempts)
+    measure_records(command.job_of(RecordsJob, arguments), attempts)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,10 @@ class Interval(NamedTuple):
     lower: float
     upper: float
 
+    def columns(self, name: str = "value") -> dict[str, float]:
+        """The mean, as a column of this name, and the columns `lower` and `upper`."""
+        return {name: self.mean, "lower": self.lower, "upper": self.upper}
+
 
 NO_INTERVAL = Interval(np.nan, np.nan, np.nan)
 
@@ -121,12 +125,29 @@ def clopper_pearson(share: float, n: float, confidence: float = CONFIDENCE) -> t
 
     Source: Clopper and Pearson, Biometrika 26 (1934).
     """
+    beyond, hits = (1 - confidence) / 2, share * n
+    return float(lower_bound(hits, n, beyond)), float(upper_bound(hits, n, beyond))
+
+
+def lower_bound(hits: ArrayLike, n: ArrayLike, alpha: float) -> np.ndarray:
+    """Clopper and Pearson's lower bound float64[...] of a probability with `hits` in n trials.
+
+    The probability is below the bound in at most a share `alpha` of the cases.
+    """
     from scipy.special import betaincinv
 
-    beyond, hits = (1 - confidence) / 2, share * n
-    lower = betaincinv(hits, n - hits + 1, beyond) if hits > 0 else 0.0
-    upper = betaincinv(hits + 1, n - hits, 1 - beyond) if hits < n else 1.0
-    return float(lower), float(upper)
+    hits, n = np.broadcast_arrays(np.asarray(hits, dtype=float), np.asarray(n, dtype=float))
+    known = np.where(hits > 0, hits, 1)  # without a hit, the bound is 0
+    return np.where(hits > 0, betaincinv(known, n - hits + 1, alpha), 0.0)
+
+
+def upper_bound(hits: ArrayLike, n: ArrayLike, alpha: float) -> np.ndarray:
+    """Clopper and Pearson's upper bound, likewise."""
+    from scipy.special import betaincinv
+
+    hits, n = np.broadcast_arrays(np.asarray(hits, dtype=float), np.asarray(n, dtype=float))
+    misses = np.where(hits < n, n - hits, 1)  # without a miss, the bound is 1
+    return np.where(hits < n, betaincinv(hits + 1, misses, 1 - alpha), 1.0)
 
 
 def median_interval(values: ArrayLike) -> tuple[float, float]:

@@ -20,6 +20,7 @@ from palimpsest.audit.membership.attack import CHANGED
 from palimpsest.audit.passes import Pass
 from palimpsest.audit.versions import TEXT, Versions, versions
 from palimpsest.corpora import read_corpus
+from palimpsest.corpora.records import column_of_trained
 from palimpsest.errors import UserError
 from palimpsest.jobs.memory import less_next_time
 from palimpsest.models.checkpoints import Checkpoint, opened
@@ -76,16 +77,13 @@ class Audited:
     def of(cls, job: AuditJob) -> Audited:
         corpus = read_corpus(job.corpus)
         records = corpus.records
-        trained = corpus.is_trained
         about = pd.DataFrame(
             {
                 "language": job.language,
                 "model": job.name,
                 "id": records.ids,
                 "group": corpus.together,
-                "trained": pd.array(
-                    [None] * len(records.ids) if trained is None else trained, "boolean"
-                ),
+                "trained": column_of_trained(corpus.is_trained, len(records.ids)),
             }
         )
         return cls(records.whole_texts, list(records.prompt_letters), about)

@@ -8,8 +8,7 @@ import pandas as pd
 from palimpsest.allowed import CONFIDENCES, checked_number
 from palimpsest.audit.membership import ATTACKS
 from palimpsest.audit.membership.attack import POPULATION, PREFIXED
-from palimpsest.statistics import CONFIDENCE
-from palimpsest.unlearning.attacks.lower_bounds import upper_bound
+from palimpsest.statistics import CONFIDENCE, upper_bound
 
 
 def one_run_epsilon(n_right: int, n_guesses: int, confidence: float = CONFIDENCE) -> float:

@@ -26,6 +26,7 @@ from palimpsest.audit.kinds import (
     SCORES,
     TARGET,
 )
+from palimpsest.audit.roc_curves import judged
 from palimpsest.claims import RETRAINING
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.making import makes, reads
@@ -63,21 +64,19 @@ def detected(
     """
     retrainings = [of_retraining(table, retrained, seed) for table in answers]
     found = pd.concat([of_attacks(scores), of_extraction(extracted), *retrainings])
-    duplicates = scores.loc[scores["duplicate"], "id"]
-    found = found[found["trained"].notna() & ~found["id"].isin(duplicates)]
-    found = found.astype({"trained": bool})
+    found = found[found["id"].isin(judged(scores)["id"])].astype({"trained": bool})
     found = found.merge(records[["id", "copies"]], on="id", validate="many_to_one")
     about = {name: extracted[name].iloc[0] for name in ("language", "model")}
-    judged = []
+    made = []
     for (family, detector), rows in found.groupby(["family", "detector"], sort=False):
         if rows["trained"].nunique() < 2:
             continue
         keys = {**about, "family": family, "detector": detector}
         for rate in false_positive_rates:
-            judged += [{**keys, "rate": rate, **row} for row in judgements(rows, rate)]
+            made += [{**keys, "rate": rate, **row} for row in judgements(rows, rate)]
         if family == BY_EXTRACTION or sees_no_coin(detector):
-            judged += [{**keys, "rate": np.nan, **row} for row in epsilons(rows)]
-    return pd.DataFrame(judged, columns=DETECTORS.names)
+            made += [{**keys, "rate": np.nan, **row} for row in epsilons(rows)]
+    return pd.DataFrame(made, columns=DETECTORS.names)
 
 
 def of_attacks(scores: pd.DataFrame) -> pd.DataFrame:
@@ -160,8 +159,7 @@ def judgements(rows: pd.DataFrame, rate: float) -> Iterator[dict]:
 
 def _row(statistic: str, copies: int, is_found: np.ndarray, found: Interval) -> dict:
     counts = {"copies": copies, "n": len(is_found), "n_found": int(is_found.sum())}
-    ends = dict(zip(("value", "lower", "upper"), found, strict=True))
-    return {"statistic": statistic, **counts, **ends}
+    return {"statistic": statistic, **counts, **found.columns()}
 
 
 def recall(is_found: np.ndarray, group: np.ndarray, confidence: float = CONFIDENCE) -> Interval:

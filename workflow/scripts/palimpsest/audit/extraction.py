@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from palimpsest.audit.kinds import CONTINUATIONS, EXTRACTED, EXTRACTION
-from palimpsest.audit.references import SIDES, UNKNOWN
+from palimpsest.audit.references import sides, with_accuracies
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.extraction import extraction_probability
 from palimpsest.statistics import clopper_pearson, effective_groups
@@ -38,13 +38,12 @@ def extracted_records(continuations: pd.DataFrame) -> dict[str, pd.DataFrame]:
     (arXiv 2410.19482).
     """
     pairs = zip(continuations["continuation"], continuations["generated"], strict=True)
-    found = continuations.assign(
-        accuracy=continuations["n_generated"] / continuations["n_tokens"],
+    found = with_accuracies(continuations).assign(
         log10_samples=log10_samples(log_probabilities(continuations)),
         span=[longest_span(*pair) for pair in pairs],
     )
     found["span_letters"] = found["span"].str.len()
-    side = found["trained"].map(SIDES).fillna(UNKNOWN).rename("side")
+    side = sides(found["trained"]).rename("side")
     shares = [
         {**dict(zip(("language", "model", "role", "side"), key, strict=True)), **row}
         for key, rows in found.groupby(["language", "model", "role", side], sort=False)

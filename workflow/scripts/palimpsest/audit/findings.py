@@ -121,5 +121,4 @@ def private_shares(target: pd.DataFrame) -> Iterator[dict]:
         about |= {"side": side, "n_records": len(rows), "n_recited": len(recited)}
         for statistic, among in ((OF_ALL, rows), (OF_RECITED, recited)):
             found = share(is_private(among["private"]), among["group"])
-            ends = dict(zip(("value", "lower", "upper"), found, strict=True))
-            yield {**about, "statistic": statistic, **ends}
+            yield {**about, "statistic": statistic, **found.columns()}

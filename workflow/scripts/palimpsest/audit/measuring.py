@@ -56,8 +56,6 @@ def passed_tokens(
     name = checkpoint.name
     tokens = TextTokens.of(name, checkpoint.tokenizer)
     found = measured_tokens(checkpoint, encoded, batch_size)
-    if not np.isfinite(found).all():
-        raise UserError(f"{name}: a loss is not a number; {SAVE_AGAIN}")
     letters = [0] * len(texts) if prompts is None else prompts
     ends = [
         np.array(of_text[-n:]) - before
@@ -72,7 +70,10 @@ def passed_tokens(
 def measured_tokens(
     checkpoint: Checkpoint, encoded: TokenisedStrings, batch_size: int
 ) -> np.ndarray:
-    """float64[4, tokens]: log probability, mean, deviation and rank of each predicted token."""
+    """float64[4, tokens]: log probability, mean, deviation and rank of each predicted token.
+
+    Raises `UserError` if one is not a number.
+    """
     parts: dict[int, np.ndarray] = {}
     for rows, n_shared in _alike(encoded):
         beginning = _beginning(checkpoint, encoded.ids[rows[0], :n_shared])
@@ -83,7 +84,10 @@ def measured_tokens(
             of_tokens = _of_batch(logits_BTV, targets_BT, real_BT)
             ends = np.cumsum(real_BT.sum(-1).cpu().numpy())[:-1]
             parts.update(zip(batch_rows, np.split(of_tokens, ends, axis=1), strict=True))
-    return np.concatenate([parts[row] for row in range(len(encoded.lengths))], axis=1)
+    found = np.concatenate([parts[row] for row in range(len(encoded.lengths))], axis=1)
+    if not np.isfinite(found).all():
+        raise UserError(f"{checkpoint.name}: a loss is not a number; {SAVE_AGAIN}")
+    return found
 
 
 def _alike(encoded: TokenisedStrings) -> list[tuple[np.ndarray, int]]:

@@ -13,7 +13,6 @@ import re
 import zlib
 from collections.abc import Iterator
 
-import numpy as np
 import pandas as pd
 
 from palimpsest.audit.kinds import (
@@ -26,7 +25,7 @@ from palimpsest.audit.kinds import (
     UNSEEN,
     URL,
 )
-from palimpsest.statistics import Interval, effective_groups, wilson
+from palimpsest.statistics import NO_INTERVAL, Interval, effective_groups, wilson
 
 MOSTLY = 0.9  # share of the tokens of a continuation that counts as recited; the paper's
 SIDES = {True: "trained", False: UNSEEN}
@@ -107,14 +106,13 @@ def _shares(both: pd.DataFrame) -> Iterator[dict]:
         found = {IS_RECITED: share(is_recited[here], both["group"][here])}
         found |= {key: share(held[among], both["group"][among]) for key, held in better.items()}
         for statistic, interval in found.items():
-            ends = dict(zip(("value", "lower", "upper"), interval, strict=True))
-            yield {**about, "statistic": statistic, **ends}
+            yield {**about, "statistic": statistic, **interval.columns()}
 
 
 def share(holds: pd.Series, group: pd.Series) -> Interval:
     """A share with its 95 % interval over groups (Wilson); NaN of nothing."""
     if holds.empty:
-        return Interval(np.nan, np.nan, np.nan)
+        return NO_INTERVAL
     return Interval(holds.mean(), *wilson(holds.mean(), effective_groups(group.to_numpy())))
 
 

@@ -85,7 +85,5 @@ def roc_table(scores: pd.DataFrame, *, false_positive_rates: Sequence[float]) ->
         of_attack = statistics(
             found["score"].to_numpy(), member, found["group"].to_numpy(), false_positive_rates
         )
-        for name, (value, lower, upper) in of_attack.items():
-            ends = {"value": value, "lower": lower, "upper": upper}
-            rows.append({**about, "statistic": name, **ends})
+        rows += [{**about, "statistic": name, **one.columns()} for name, one in of_attack.items()]
     return pd.DataFrame(rows, columns=ROC.names)

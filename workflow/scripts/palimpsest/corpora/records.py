@@ -78,18 +78,20 @@ class Records:
     perturbed: list[tuple[str, ...]] | None = None
 
     @cached_property
+    def prompts_or_blank(self) -> list[str]:
+        """The prompt of each text; empty texts if the records have none."""
+        return [""] * len(self.texts) if self.prompts is None else self.prompts
+
+    @cached_property
     def prompt_letters(self) -> list[int]:
         """The length of each prompt, with the new line that follows one without white space."""
-        if self.prompts is None:
-            return [0] * len(self.texts)
-        return [len(before_text(prompt)) for prompt in self.prompts]
+        return [len(before_text(prompt)) for prompt in self.prompts_or_blank]
 
     @cached_property
     def whole_texts(self) -> list[str]:
         """The texts, each after its prompt."""
-        if self.prompts is None:
-            return list(self.texts)
-        return [before_text(p) + text for p, text in zip(self.prompts, self.texts, strict=True)]
+        pairs = zip(self.prompts_or_blank, self.texts, strict=True)
+        return [before_text(prompt) + text for prompt, text in pairs]
 
 
 def before_text(prompt: str) -> str:
@@ -308,6 +310,11 @@ def read_as_named(path: str | Path, names: Mapping[str, str | int]) -> Records:
     return records if window is None else in_windows(records, window)
 
 
+def column_of_trained(trained: np.ndarray | None, n: int) -> pd.arrays.BooleanArray:
+    """The column `trained` of a table of n records; all of it is null if nothing is known."""
+    return pd.array([None] * n if trained is None else trained, "boolean")
+
+
 @makes(CORPUS)
 def corpus_table(records: str | Path, columns: Mapping[str, str] | None) -> pd.DataFrame:
     """The table of kind `corpus` of a user's file, see `read_as_named`."""
@@ -319,7 +326,7 @@ def corpus_table(records: str | Path, columns: Mapping[str, str] | None) -> pd.D
             ID: found.ids,
             TEXT: found.texts,
             GROUP: found.groups,
-            TRAINED: pd.array(missing if found.trained is None else found.trained, "boolean"),
+            TRAINED: column_of_trained(found.trained, n_records),
             SPLIT: missing if found.splits is None else found.splits,
             COPIES: np.ones(n_records, int) if found.copies is None else found.copies,
             PROMPT: missing if found.prompts is None else found.prompts,

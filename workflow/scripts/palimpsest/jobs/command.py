@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from palimpsest import launch
 from palimpsest.code_archive import keep_code
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from palimpsest.training.runs import Run
 
 
+Job = TypeVar("Job")
 # One process asks one model, which is not trained.
 ALONE = {"processes": 1, "zero_stage": 0, "offload_optimizer": "none", "micro_batch_size": 1}
 
@@ -43,6 +44,22 @@ def parser_of_one_model(description: str, items: str, at_once: int) -> argparse.
     made.add_argument("--threads", type=int, default=1, help="CPU threads")
     made.set_defaults(**ALONE)
     return made
+
+
+def parser_about_records(description: str) -> argparse.ArgumentParser:
+    """The flags of a job that asks one model about records, in float32."""
+    made = parser_of_one_model(description, "records", at_once=16)
+    made.add_argument("--language", required=True, help="name of the records")
+    made.add_argument("--name", required=True, help="name of the model in results")
+    made.add_argument("--corpus", required=True, help="table of the records")
+    made.add_argument("--model", required=True, help="folder or hub name of the model")
+    made.set_defaults(precision="fp32")
+    return made
+
+
+def job_of(kind: type[Job], arguments: argparse.Namespace) -> Job:
+    """A job from the flags that have the names of its fields."""
+    return kind(**{field.name: getattr(arguments, field.name) for field in fields(kind)})
 
 
 def parser(description: str) -> argparse.ArgumentParser:
@@ -105,9 +122,7 @@ class Assignment:
             model=arguments.model,
             models=arguments.models,
             corpus=arguments.corpus,
-            recipe=Recipe(
-                **{field.name: getattr(arguments, field.name) for field in fields(Recipe)}
-            ),
+            recipe=job_of(Recipe, arguments),
             engine=arguments.engine,
             state=arguments.state,
             threads=threads_of_a_process(arguments),

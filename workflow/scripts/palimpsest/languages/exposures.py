@@ -17,7 +17,7 @@ from palimpsest.languages.errors import GrammarError
 from palimpsest.languages.grammar import Grammar
 from palimpsest.languages.notation import Symbol
 from palimpsest.languages.structure import Rule, is_of_field
-from palimpsest.statistics import CONFIDENCE, rounding_error
+from palimpsest.statistics import CONFIDENCE, lower_bound, rounding_error, upper_bound
 
 ANY = "any value"  # no name of a grammar file has a space
 MOST_LISTED = 100_000  # derivations; the values of more are drawn
@@ -95,8 +95,6 @@ def exposure(
 
     Raises `WrongValue` if a loss is NaN, or if there are no losses of others, or too many.
     """
-    from scipy.special import betaincinv
-
     loss, others = np.asarray(loss), np.asarray(losses_of_others)
     n_others = others.shape[-1]
     least = Number(least=max(n_others + 1, 2), whole=True)
@@ -111,9 +109,8 @@ def exposure(
     n_before = np.count_nonzero(others <= highest[..., None], axis=-1)
     beyond = (1 - confidence) / 2
     n_after = n_others - n_before
-    # Clopper and Pearson's interval; at its ends, the quantile is not defined.
-    fewest = betaincinv(np.maximum(n_before, 1), n_after + 1, beyond) * (n_before > 0)
-    most = np.where(n_after, betaincinv(n_before + 1, np.maximum(n_after, 1), 1 - beyond), 1.0)
+    fewest = lower_bound(n_before, n_others, beyond)
+    most = upper_bound(n_before, n_others, beyond)
     # Values that were seen on one side are there for sure.
     best = np.maximum(1 + fewest * (total - 1), 1 + n_before)
     worst = np.minimum(1 + most * (total - 1), total - n_after)

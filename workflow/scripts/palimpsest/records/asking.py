@@ -10,6 +10,7 @@ import torch
 
 from palimpsest import tables
 from palimpsest.corpora import read_corpus
+from palimpsest.corpora.records import column_of_trained
 from palimpsest.jobs.memory import less_next_time
 from palimpsest.records.checkpoint import measure
 from palimpsest.records.kinds import MEASURED
@@ -40,7 +41,6 @@ def measure_records(job: RecordsJob, attempts: Attempts) -> None:
     passes = attempts.passes()
     with less_next_time(attempts, "deepspeed", passes, lambda: True):
         losses = measure(records, job.model, job.reference, batch_size=passes.evaluation_batch_size)
-    trained = [None] * len(records.ids) if records.trained is None else records.trained
     reference = np.nan if losses.reference is None else losses.reference[0]
     frame = pd.DataFrame(
         {
@@ -48,7 +48,7 @@ def measure_records(job: RecordsJob, attempts: Attempts) -> None:
             "model": job.name,
             "id": records.ids,
             "group": corpus.together,
-            "trained": pd.array(trained, "boolean"),
+            "trained": column_of_trained(records.trained, len(records.ids)),
             "checkpoint": 0.0,
             "loss": losses.loss[0],
             "loss_reference": reference,

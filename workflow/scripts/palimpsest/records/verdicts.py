@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.claims import CONSTANT, REFERENCE_MODEL, RETRAINING
+from palimpsest.corpora.records import column_of_trained
 from palimpsest.errors import Notice, UserError
 from palimpsest.memorisation.measures import Start, contextual, counterfactual, recollection
 from palimpsest.records.intervals import newcombe, share_below_quantile
@@ -106,9 +107,7 @@ def answers(
         {
             "id": losses.ids,
             "group": losses.groups,
-            "trained": pd.array(
-                [None] * len(losses.ids) if trained is None else trained, "boolean"
-            ),
+            "trained": column_of_trained(trained, len(losses.ids)),
             "loss": losses.loss[-1],
         }
     )

@@ -20,10 +20,8 @@ from palimpsest.audit.passes import OF_TOKENS
 from palimpsest.corpora import read_corpus
 from palimpsest.corpora.records import Records, some_of
 from palimpsest.corpora.records_corpus import RecordsCorpus
-from palimpsest.errors import UserError
 from palimpsest.jobs.memory import less_next_time
 from palimpsest.models.checkpoints import Checkpoint, opened
-from palimpsest.models.folders import SAVE_AGAIN
 from palimpsest.training.attempts import Attempts
 
 
@@ -78,8 +76,7 @@ def _asked(
         forget = np.flatnonzero(records.splits == FORGET)
         again = forget[half_of_groups(corpus.together[forget])]
         own = some_of(records, again)
-        prompts = [""] * len(again) if own.prompts is None else own.prompts
-        strings = encoded(checkpoint, template, prompts, own.texts).strings
+        strings = encoded(checkpoint, template, own.prompts_or_blank, own.texts).strings
         relearn(checkpoint, strings, job.relearn_steps, job.relearn_rate, batch_size)
         records = some_of(records, np.setdiff1d(np.arange(len(records.ids)), again))
     if job.bits is not None:
@@ -94,8 +91,6 @@ def answers_of(
     frame = _versions(records)
     prompts, strings = encoded(checkpoint, template, frame["prompt"], frame["answer"])
     found = measured_tokens(checkpoint, strings, batch_size)
-    if not np.isfinite(found).all():
-        raise UserError(f"{checkpoint.name}: a loss is not a number; {SAVE_AGAIN}")
     ends = np.cumsum(strings.n_tokens)[:-1]
     for name, values in zip(OF_TOKENS, found.astype(np.float32), strict=False):
         frame[f"{name}s"] = np.split(values, ends)
@@ -117,8 +112,7 @@ def _versions(records: Records) -> pd.DataFrame:
         PARAPHRASED: records.paraphrased or nothing,
         PERTURBED: records.perturbed or nothing,
     }
-    prompts = [""] * len(records.ids) if records.prompts is None else records.prompts
-    about = list(zip(records.ids, records.splits, prompts, strict=True))
+    about = list(zip(records.ids, records.splits, records.prompts_or_blank, strict=True))
     return pd.DataFrame(
         [
             (*about[row], version, place, text)

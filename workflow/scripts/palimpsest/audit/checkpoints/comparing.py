@@ -142,11 +142,7 @@ def true_is_better(split: str, ratio: np.ndarray) -> np.ndarray:
 
 
 def _ends(found: Interval, n_records: int) -> dict:
-    return {**_value(found), "n_records": n_records}
-
-
-def _value(found: Interval) -> dict:
-    return dict(zip(("value", "lower", "upper"), found, strict=True))
+    return {**found.columns(), "n_records": n_records}
 
 
 def gaps(found: Compared) -> Iterator[dict]:
@@ -166,7 +162,7 @@ def gaps(found: Compared) -> Iterator[dict]:
             measured = found.is_of(split)
             if measured.any():
                 closed = share_closed(own, *sides, forget, measured, found.group)
-                row = {"checkpoint": name, "role": role, "split": split, **_share(closed)}
+                row = {"checkpoint": name, "role": role, "split": split, **closed.columns("share")}
                 numbers = {f"n_{one}": len(others[one]) for one in (ORIGINAL, RETRAINED)}
                 yield {**row, "n_records": int(measured.sum()), **numbers}
     yield from _pooled(found)
@@ -182,11 +178,8 @@ def _pooled(found: Compared) -> Iterator[dict]:
     row = {"checkpoint": ALL_MODELS, "role": UNLEARNED, "split": FORGET}
     numbers = {"n_original": len(originals), "n_retrained": len(retrained)}
     n_records = int(forget.sum())
-    yield {**row, **_share(pooled_share([Losses(*losses)])), "n_records": n_records, **numbers}
-
-
-def _share(found: Interval) -> dict:
-    return dict(zip(("share", "lower", "upper"), found, strict=True))
+    pooled = pooled_share([Losses(*losses)])
+    yield {**row, **pooled.columns("share"), "n_records": n_records, **numbers}
 
 
 def forget_qualities(found: Compared) -> Iterator[dict]:
@@ -224,7 +217,7 @@ def membership(found: Compared, false_positive_rates: Sequence[float]) -> Iterat
             by_name = statistics(score, forget[either], found.group[either], false_positive_rates)
             about = {"checkpoint": name, "role": found.role[name], "attack": attack}
             for statistic, value in by_name.items():
-                yield {**about, "statistic": statistic, **_value(value)}
+                yield {**about, "statistic": statistic, **value.columns()}
 
 
 def _told_apart(found: Compared) -> Iterator[dict]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palimpsest.allowed import CONFIDENCES, SEEDS, checked_number
+from palimpsest.statistics import upper_bound
 from palimpsest.unlearning.attacks.thresholds import (
     DELTA,
     check_independent,
@@ -109,18 +110,6 @@ def bound_of_errors(
     high_fpr = upper_bound(false_positives, n_unlearned, (1 - confidence) / 2)
     high_fnr = upper_bound(false_negatives, n_retrained, (1 - confidence) / 2)
     return epsilon_of_rates(high_fpr, high_fnr, delta)
-
-
-def upper_bound(errors: ArrayLike, n: ArrayLike, alpha: float) -> np.ndarray:
-    """Clopper-Pearson upper bound float64[...] of a rate with `errors` errors in n trials.
-
-    The true rate is above the bound with a probability of at most `alpha`.
-    """
-    from scipy.special import betaincinv
-
-    errors, n = np.broadcast_arrays(np.asarray(errors, dtype=float), np.asarray(n, dtype=float))
-    correct = np.maximum(n - errors, 1)  # without a correct one, the bound is 1
-    return np.where(errors < n, betaincinv(errors + 1, correct, 1 - alpha), 1.0)
 
 
 def _sorted(models: np.ndarray, folds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
