@@ -165,6 +165,15 @@ def test_ends_of_values_that_are_all_alike():
     assert tied == pytest.approx((0.5, *unanimous(0.5, 10)))
 
 
+@pytest.mark.parametrize("n_others", range(3, 30))
+def test_rounding_is_no_spread_of_a_saturated_auc(n_others):
+    """With perfect separation, draws differ by rounding errors at some numbers of texts."""
+    member = np.arange(8 + n_others) < 8
+    score = -np.arange(float(len(member)))
+    found = statistics(score, member, np.arange(len(member)), [])["auc"]
+    assert found == pytest.approx((1.0, *unanimous(1.0, min(n_others, 8))))
+
+
 def test_texts_of_a_group_count_once():
     """Ten copies of a text are no ten texts: the interval is as wide as of the texts alone."""
     chance = np.random.default_rng(3)

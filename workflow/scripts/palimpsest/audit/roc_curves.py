@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from palimpsest.statistics import CONFIDENCE, NO_INTERVAL, Interval, effective_groups
+from palimpsest.statistics import (
+    CONFIDENCE,
+    NO_INTERVAL,
+    Interval,
+    effective_groups,
+    is_constant,
+)
 
 if TYPE_CHECKING:  # figures import this module, before any job
     import pandas as pd
@@ -81,10 +87,10 @@ def statistics(
     curves = _curves(score, member, weights)
     n_members, n_others = (effective_groups(group[side]) for side in (member, ~member))
     value, drawn = auc(score, member), _auc(*curves)
-    if np.ptp(drawn) > 0:
-        found = {AUC: Interval(value, *_around(value, drawn))}
-    else:
+    if is_constant(drawn):
         found = {AUC: Interval(value, *unanimous(value, min(n_members, n_others)))}
+    else:
+        found = {AUC: Interval(value, *_around(value, drawn))}
     for rate in false_positive_rates:
         value = tpr_at(score, member, rate)
         ends = (
@@ -135,7 +141,7 @@ def _tpr_at(fpr: np.ndarray, tpr: np.ndarray, rate: float) -> np.ndarray:
 def _ends(drawn: np.ndarray, value: float, n: float) -> tuple[float, float]:
     beyond = (1 - CONFIDENCE) / 2
     lower, upper = np.quantile(drawn, [beyond, 1 - beyond])
-    return unanimous(value, n) if lower == upper else (float(lower), float(upper))
+    return unanimous(value, n) if is_constant([lower, upper]) else (float(lower), float(upper))
 
 
 def _around(value: float, drawn: np.ndarray) -> tuple[float, float]:
