@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.utils import canonicalize_name
 
 from helpers.experiments import PAPER
-from helpers.imports import canonical, third_parties
+from helpers.imports import third_parties
 from helpers.rules import rules, script_of
 
 ROOT = Path(__file__).parents[1]
@@ -33,8 +34,8 @@ def requirements(*files):
     pins = {}
     for line in (line for file in files for line in lines_of(file)):
         name, version = line.split("==")
-        assert canonical(name) not in pins, f"{name} stands twice"
-        pins[canonical(name)] = version
+        assert canonicalize_name(name) not in pins, f"{name} stands twice"
+        pins[canonicalize_name(name)] = version
     return pins
 
 
@@ -73,7 +74,7 @@ def test_optional_requirements_are_exact_and_move_nothing():
             if line:
                 name, _, version = line.partition("==")
                 assert re.fullmatch(r"\d+(\.\d+)*(b\d+|\.post\d+)?", version), line
-                assert requirements().get(canonical(name), version) == version, line
+                assert requirements().get(canonicalize_name(name), version) == version, line
 
 
 def test_python_is_the_same_everywhere():
@@ -87,7 +88,9 @@ def test_python_is_the_same_everywhere():
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_pins_agree_with_the_requirements(name):
     """The tests run with requirements.txt, so what they test is what the rules run with."""
-    pins = {canonical(package): version for package, version in environment(name)[1].items()}
+    pins = {
+        canonicalize_name(package): version for package, version in environment(name)[1].items()
+    }
     assert pins == {package: requirements(*REQUIREMENTS).get(package) for package in pins}
 
 
@@ -104,7 +107,7 @@ def test_an_environment_has_what_its_scripts_import_and_no_more(name):
     of_it = [rule for rule, body in rules().items() if body.conda_env.endswith(f"envs/{name}")]
     assert of_it, f"no rule uses envs/{name}"
     imported = {package for rule in of_it for package in third_parties(rule)}
-    assert {canonical(package) for package in environment(name)[1]} == imported
+    assert {canonicalize_name(package) for package in environment(name)[1]} == imported
 
 
 def test_imports_are_followed():

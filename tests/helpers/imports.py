@@ -2,10 +2,11 @@
 
 import ast
 import importlib.metadata
-import re
 import sys
 from functools import cache
 from pathlib import Path
+
+from packaging.utils import canonicalize_name
 
 from helpers.commands import SCRIPTS
 from helpers.rules import rules, script_of
@@ -27,11 +28,6 @@ ALWAYS = {
     "palimpsest.sections": [f"palimpsest.{section.name}.section" for section in SECTIONS],
     "palimpsest.memorisation.studies": [type(study).__module__ for study in STUDIES.values()],
 }
-
-
-def canonical(name):
-    """A package's name as registries compare them."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def file_of(module):
@@ -75,4 +71,4 @@ def third_parties(rule):
     names = {name.split(".")[0] for name in used} - set(sys.stdlib_module_names) - {"palimpsest"}
     distributions = importlib.metadata.packages_distributions()
     # What is not installed here is called as it is imported.
-    return {canonical(distributions.get(name, [name])[0]) for name in names}
+    return {canonicalize_name(distributions.get(name, [name])[0]) for name in names}

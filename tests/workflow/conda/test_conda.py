@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import stand_in
 import yaml
+from packaging.utils import canonicalize_name
 
 from helpers.imports import third_parties
 from helpers.projects import CONFIGFILES, ROOT, TOUR, Project
@@ -149,10 +150,10 @@ def test_environments_hold_what_their_files_pin(study, conda):
         if file.name in NOT_MADE:
             continue
         found = packages(environment(conda, file))
-        versions = {package.metadata["Name"].lower(): package.version for package in found}
-        pinned = dict(pin.split("==") for pin in stand_in.read(file)[1])
-        installed = {name: versions[name.lower()].split("+")[0] for name in pinned}
-        assert installed == pinned, file
+        installed = {canonicalize_name(of.metadata["Name"]): of.version for of in found}
+        pins = dict(pin.split("==") for pin in stand_in.read(file)[1])
+        versions = {name: installed[canonicalize_name(name)].split("+")[0] for name in pins}
+        assert versions == pins, file
 
 
 def test_jobs_see_nothing_of_the_host(conda, tmp_path):
