@@ -212,3 +212,18 @@ def test_neighbours_do_not_depend_on_the_order_of_a_set():
         for seed in "123"
     }
     assert len(printed) == 1
+
+
+def test_one_more_text_changes_few_others():
+    """So that little is asked again when a record is added."""
+    texts = [f"Person {n} lives at {n * 7919} Road {n % 17}, in town {n % 29}." for n in range(400)]
+    unseen = np.ones(len(texts), bool)
+    names = [LOWERCASE, NEIGHBOURS, PREFIXED]
+    few, more = (
+        versions(names, texts[:n], [0] * n, unseen[:n], neighbours=8, prefixes=7)
+        for n in (len(texts) - 1, len(texts))
+    )
+    for name in (LOWERCASE, NEIGHBOURS):
+        n_new = len({*more[name].texts} - {*few[name].texts})
+        assert n_new <= 6 * more[name].n, name
+    assert more[PREFIXED].texts[:-1] == few[PREFIXED].texts

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from palimpsest.corpora import read_corpus
 from palimpsest.corpora.records import column_of_trained
 from palimpsest.errors import UserError
 from palimpsest.jobs.memory import less_next_time
+from palimpsest.models.answers import Answers
 from palimpsest.models.checkpoints import Checkpoint, opened
 from palimpsest.training.attempts import Attempts
 
@@ -31,7 +33,10 @@ log = logging.getLogger("palimpsest")
 
 @dataclass(frozen=True)
 class AuditJob:
-    """Records, a target and its references: see the flags of `audit_target.py`."""
+    """Records, a target and its references: see the flags of `audit_target.py`.
+
+    Without the folder `state`, what models say is not kept for another attempt.
+    """
 
     language: str
     name: str
@@ -47,6 +52,7 @@ class AuditJob:
     prefixes: int = 7
     secrets: int = 0
     threads: int = 1
+    state: str | None = None
 
 
 def audit_target(job: AuditJob, attempts: Attempts) -> None:
@@ -58,11 +64,19 @@ def audit_target(job: AuditJob, attempts: Attempts) -> None:
     torch.set_num_threads(job.threads)
     records = Audited.of(job)
     passes = attempts.passes()
+    answers = Answers(answers_of(job)) if job.state else None
     with less_next_time(attempts, "deepspeed", passes, lambda: True):
-        made, continuations = asked(job, records, passes.evaluation_batch_size)
+        made, continuations = asked(job, records, passes.evaluation_batch_size, answers)
     tables.write(job.passes, made, PASSES)
     tables.write(job.continuations, continuations, CONTINUATIONS)
+    if answers is not None:
+        answers.close()
     attempts.forget()
+
+
+def answers_of(job: AuditJob) -> Path:
+    """The file of what models said in earlier attempts at a job, or for fewer records."""
+    return Path(job.state) / "answers" / f"audit-{job.language}-{job.name}.sqlite"
 
 
 @dataclass(frozen=True)
@@ -99,9 +113,11 @@ class Audited:
         return unseen & ~duplicates_of(self.texts, trained)
 
 
-def asked(job: AuditJob, records: Audited, batch_size: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+def asked(
+    job: AuditJob, records: Audited, batch_size: int, answers: Answers | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tables `audit_passes` and `continuations`. Models are opened one after another."""
-    target = opened(job.model)
+    target = _opened(job.model, answers)
     given = cut(target, records.texts, records.prompts, job.prompt, job.continuation)
     if not len(given.rows):
         raise UserError(
@@ -130,11 +146,16 @@ def asked(job: AuditJob, records: Audited, batch_size: int) -> tuple[pd.DataFram
     for name, model in job.reference:
         texts = {TEXT: texts[TEXT]}
         del target
-        target = opened(model)
+        target = _opened(model, answers)
         found, more = _of_model(name, target, records, texts, given, batch_size)
         _check_other(job, name, model, of_target, found[0])
         passes, continuations = [*passes, *found], [*continuations, *more]
     return pd.concat(passes, ignore_index=True), pd.concat(continuations, ignore_index=True)
+
+
+def _opened(model: str, answers: Answers | None) -> Checkpoint:
+    found = opened(model)
+    return found if answers is None else replace(found, answers=answers.of_model(found.model))
 
 
 def _of_model(

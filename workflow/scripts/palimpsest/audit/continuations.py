@@ -15,6 +15,8 @@ from palimpsest.models.checkpoints import Checkpoint
 from palimpsest.training.batches import TokenisedStrings
 from palimpsest.training.texts import encode_records
 
+GREEDY = "greedy decoding"  # what a model is asked about rows of tokens
+
 
 class Cut(NamedTuple):
     """Texts that are cut into prompt and continuation.
@@ -122,20 +124,28 @@ def _decoded(
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Each text's row, the tokens of its greedy continuation, and the true ones."""
     contexts = np.broadcast_to(encoded.contexts, encoded.lengths.shape)
-    for length in np.unique(contexts):
-        alike = np.flatnonzero(contexts == length)
+    found = {} if checkpoint.answers is None else checkpoint.answers.find(GREEDY, encoded)
+    unknown = np.setdiff1d(np.arange(len(contexts)), list(found))
+    for length in np.unique(contexts[unknown]):
+        alike = unknown[contexts[unknown] == length]
         for rows in np.array_split(alike, -(-len(alike) // batch_size)):
-            n_new = int((encoded.lengths[rows] - length).max())
+            n_new = encoded.lengths[rows] - length
             prompts = torch.from_numpy(encoded.ids[rows, :length]).to(checkpoint.device)
-            made = checkpoint.model.generate(
+            ids = checkpoint.model.generate(
                 prompts,
                 attention_mask=torch.ones_like(prompts),
                 do_sample=False,
                 num_beams=1,
-                min_new_tokens=n_new,
-                max_new_tokens=n_new,
+                min_new_tokens=int(n_new.max()),
+                max_new_tokens=int(n_new.max()),
                 pad_token_id=int(encoded.ids[rows[0], 0]),
             )[:, length:].cpu()
-            for row, ids in zip(rows, made.numpy(), strict=True):
-                n = encoded.lengths[row] - length
-                yield int(row), ids[:n], encoded.ids[row, length : length + n]
+            made = {
+                row: of_row[:n]
+                for row, n, of_row in zip(rows.tolist(), n_new, ids.numpy(), strict=True)
+            }
+            if checkpoint.answers is not None:
+                checkpoint.answers.keep(GREEDY, encoded, made)
+            found.update(made)
+    for row, ids in found.items():
+        yield row, ids, encoded.ids[row, contexts[row] : encoded.lengths[row]]

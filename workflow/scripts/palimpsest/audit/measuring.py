@@ -19,6 +19,7 @@ from palimpsest.training.evaluation import tokens_at_once
 from palimpsest.training.texts import encode_records
 
 AT_ONCE = 16  # texts per forward pass
+EVERY_TOKEN = "every token"  # what a model is asked about rows of tokens
 SHARED = 32  # from this number of tokens on, a beginning that texts share is read once
 NO_ENDS = "so the parts of a text cannot be told apart; choose another model"
 
@@ -74,8 +75,9 @@ def measured_tokens(
 
     Raises `UserError` if one is not a number.
     """
-    parts: dict[int, np.ndarray] = {}
-    for rows, n_shared in _alike(encoded):
+    parts = {} if checkpoint.answers is None else checkpoint.answers.find(EVERY_TOKEN, encoded)
+    unknown = np.setdiff1d(np.arange(len(encoded.lengths)), list(parts))
+    for rows, n_shared in _alike(encoded, unknown):
         beginning = _beginning(checkpoint, encoded.ids[rows[0], :n_shared])
         for batch_rows in by_length(encoded.lengths, rows, batch_size, 1):
             batch = encoded.batch(batch_rows, checkpoint.device)
@@ -83,20 +85,23 @@ def measured_tokens(
             real_BT = targets_BT != IGNORED
             of_tokens = _of_batch(logits_BTV, targets_BT, real_BT)
             ends = np.cumsum(real_BT.sum(-1).cpu().numpy())[:-1]
-            parts.update(zip(batch_rows, np.split(of_tokens, ends, axis=1), strict=True))
+            made = dict(zip(batch_rows, np.split(of_tokens, ends, axis=1), strict=True))
+            if checkpoint.answers is not None:
+                checkpoint.answers.keep(EVERY_TOKEN, encoded, made)
+            parts.update(made)
     found = np.concatenate([parts[row] for row in range(len(encoded.lengths))], axis=1)
     if not np.isfinite(found).all():
         raise UserError(f"{checkpoint.name}: a loss is not a number; {SAVE_AGAIN}")
     return found
 
 
-def _alike(encoded: TokenisedStrings) -> list[tuple[np.ndarray, int]]:
-    """Rows that begin alike, with the number of these tokens; they are in prompts only."""
+def _alike(encoded: TokenisedStrings, rows: np.ndarray) -> list[tuple[np.ndarray, int]]:
+    """Those of some rows that begin alike, with the number of these tokens, all in prompts."""
     n = int(np.min(encoded.contexts)) - 1
-    rows = np.arange(len(encoded.lengths))
-    if n < SHARED:
-        return [(rows, 0)]
-    _, group, sizes = np.unique(encoded.ids[:, :n], axis=0, return_inverse=True, return_counts=True)
+    if n < SHARED or not len(rows):
+        return [(rows, 0)] * bool(len(rows))
+    beginnings = encoded.ids[rows, :n]
+    _, group, sizes = np.unique(beginnings, axis=0, return_inverse=True, return_counts=True)
     several = np.flatnonzero(sizes >= AT_ONCE)
     others = rows[~np.isin(group, several)]
     return [(rows[group == one], n) for one in several] + [(others, 0)] * bool(len(others))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,8 +47,10 @@ def versions(
     neighbours : changed texts for each record
     prefixes : records before a text in the version `prefixed`
     secrets : other values of the digits of each record; with 0, there is no such version
+
+    What is drawn for a text follows from the text and the seed, so one more text changes the
+    versions of few others.
     """
-    chance = np.random.default_rng(seed)
     found = {}
     if LOWERCASE in names:
         pairs = list(zip(texts, prompts, strict=True))
@@ -55,17 +58,15 @@ def versions(
         letters = [len(text[:n].lower()) for text, n in pairs]
         found[LOWERCASE] = Versions([text.lower() for text in texts], letters)
     if NEIGHBOURS in names:
-        found[NEIGHBOURS] = _neighbours(texts, prompts, neighbours, chance)
+        found[NEIGHBOURS] = _neighbours(texts, prompts, neighbours, seed)
     if PREFIXED in names and unseen.any():
-        found[PREFIXED] = _prefixed(texts, prompts, unseen, prefixes, chance)
+        found[PREFIXED] = _prefixed(texts, prompts, unseen, prefixes, seed)
     if SECRETS in names and secrets:
-        found[SECRETS] = _secrets(texts, prompts, secrets, chance)
+        found[SECRETS] = _secrets(texts, prompts, secrets, seed)
     return found
 
 
-def _secrets(
-    texts: Sequence[str], prompts: Sequence[int], n: int, chance: np.random.Generator
-) -> Versions:
+def _secrets(texts: Sequence[str], prompts: Sequence[int], n: int, seed: int) -> Versions:
     """Each text up to its last digit, and `n` times with other digits; those are predicted.
 
     What follows the last digit is left out, because it may depend on the digits. A text without a
@@ -73,6 +74,7 @@ def _secrets(
     """
     made, letters = [], []
     for text, own in zip(texts, prompts, strict=True):
+        chance = np.random.default_rng(_digest(text, seed))
         places = [found.start() for found in DIGITS.finditer(text, own)]
         true = text[: places[-1] + 1] if places else text
         values = [true] if places else [true] * (n + 1)
@@ -92,10 +94,10 @@ def _prefixed(
     prompts: Sequence[int],
     unseen: np.ndarray,
     n: int,
-    chance: np.random.Generator,
+    seed: int,
 ) -> Versions:
     """Each text after some unseen ones, the same before all; none stands before itself."""
-    drawn = chance.permutation(np.flatnonzero(unseen))[: n + 1]
+    drawn = sorted(np.flatnonzero(unseen), key=lambda place: _digest(texts[place], seed))[: n + 1]
     made, letters = [], []
     for place, (text, own) in enumerate(zip(texts, prompts, strict=True)):
         before = "".join(f"{texts[other]}\n\n" for other in [o for o in drawn if o != place][:n])
@@ -104,45 +106,49 @@ def _prefixed(
     return Versions(made, letters)
 
 
-def _neighbours(
-    texts: Sequence[str],
-    prompts: Sequence[int],
-    n: int,
-    chance: np.random.Generator,
-) -> Versions:
-    """`n` neighbours of each text: a share of its words is replaced by words of other texts.
+def _neighbours(texts: Sequence[str], prompts: Sequence[int], n: int, seed: int) -> Versions:
+    """`n` neighbours of each text: a share of its words is replaced by words of another text.
 
     A word is replaced by one of the same length in letters, or of the nearest length, so that the
     neighbour is as long as the text.
     """
-    found = {word for text in texts for word in WORD.findall(text)}
-    words = sorted(found, key=lambda word: (len(word), word))  # a set has no order of its own
-    lengths = np.array([len(word) for word in words])
+    words = [sorted({*WORD.findall(text)}) for text in texts]
+    digests = [_digest(text, seed) for text in texts]
+    order = np.argsort(digests)
+    ring = np.array(digests, dtype=np.uint64)[order]
     made, letters = [], []
-    for text, own in zip(texts, prompts, strict=True):
+    for place, (text, own) in enumerate(zip(texts, prompts, strict=True)):
+        chance = np.random.default_rng(digests[place])
         spans = [found.span() for found in WORD.finditer(text, own)]
         n_replaced = max(1, round(REPLACED * len(spans))) if spans else 0
-        for _ in range(n):
+        # The text that follows a number on the ring of all texts: a new one takes few numbers.
+        draws = chance.integers(2**64, size=n, dtype=np.uint64)
+        for other in np.searchsorted(ring, draws):
+            donor = order[other % len(ring)]
+            if donor == place:
+                donor = order[(other + 1) % len(ring)]
             chosen = chance.permutation(len(spans))[:n_replaced]
-            made.append(_replaced(text, [spans[place] for place in chosen], words, lengths, chance))
+            made.append(_replaced(text, [spans[span] for span in chosen], words[donor], chance))
             letters.append(own)
     return Versions(made, letters, n)
 
 
 def _replaced(
-    text: str,
-    spans: list[tuple[int, int]],
-    words: Sequence[str],
-    lengths: np.ndarray,
-    chance: np.random.Generator,
+    text: str, spans: list[tuple[int, int]], words: Sequence[str], chance: np.random.Generator
 ) -> str:
     """The text with other words in some spans."""
     for begin, end in sorted(spans, reverse=True):
-        distance = np.abs(lengths - (end - begin))
-        others = [words[place] for place in np.flatnonzero(distance == distance.min())]
-        others = [word for word in others if word != text[begin:end]] or list(words)
-        text = text[:begin] + others[chance.integers(len(others))] + text[end:]
+        others = [word for word in words if word != text[begin:end]]
+        nearest = min((abs(len(word) - (end - begin)) for word in others), default=0)
+        alike = [word for word in others if abs(len(word) - (end - begin)) == nearest]
+        if alike:
+            text = text[:begin] + alike[chance.integers(len(alike))] + text[end:]
     return text
+
+
+def _digest(text: str, seed: int) -> int:
+    """64 bits that depend on a text and the seed alone."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {text}".encode()).digest()[:8])
 
 
 __all__ = ["LOWERCASE", "NEIGHBOURS", "PREFIXED", "SECRETS", "TEXT", "Versions", "versions"]

@@ -11,6 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenize
 from transformers.utils.logging import disable_progress_bar
 
 from palimpsest.errors import UserError
+from palimpsest.models.answers import OfModel
 from palimpsest.models.build import loading_in_one_line
 from palimpsest.models.folders import SAVE_AGAIN, is_folder
 from palimpsest.models.limits import Limits
@@ -27,13 +28,17 @@ REMEDY = (
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A causal language model in float32, its tokenizer and its limits; `name` is for messages."""
+    """A causal language model in float32, its tokenizer and its limits; `name` is for messages.
+
+    `answers` are those that it gave before; None if they are not kept.
+    """
 
     name: str
     model: torch.nn.Module
     tokenizer: PreTrainedTokenizerBase
     limits: Limits
     device: torch.device
+    answers: OfModel | None = None
 
 
 def opened(model: str | Path) -> Checkpoint:
