@@ -127,6 +127,7 @@ def audit(tmp_path_factory):
         neighbours=2,
         prefixes=1,
         secrets=3,
+        state=str(folder),
     )
     audit_target(job, attempts_in(folder))
     passes = tables.read(job.passes, PASSES)
@@ -135,6 +136,15 @@ def audit(tmp_path_factory):
     tables.write(folder / "scores.parquet", made, SCORES)
     made = tables.read(folder / "scores.parquet", SCORES)
     return job, passes, made, tables.read(job.continuations, CONTINUATIONS)
+
+
+def test_the_same_audit_asks_no_model_again(audit, tmp_path, monkeypatch):
+    job, passes, _, continuations = audit
+    monkeypatch.setattr("palimpsest.audit.measuring._predicted", None)
+    files = {name: str(tmp_path / name) for name in ("passes", "continuations")}
+    audit_target(AuditJob(**{**vars(job), **files}), attempts_in(tmp_path))
+    pd.testing.assert_frame_equal(tables.read(files["passes"], PASSES), passes)
+    pd.testing.assert_frame_equal(tables.read(files["continuations"], CONTINUATIONS), continuations)
 
 
 def test_an_audit_has_all_attacks(audit):
@@ -210,7 +220,8 @@ def test_records_that_are_too_short_are_counted(audit, tmp_path, caplog):
         len(ids) for ids in checkpoint.tokenizer([row["text"] for row in RECORDS])["input_ids"]
     ]
     files = {name: str(tmp_path / name) for name in ("passes", "continuations")}
-    alone = {"reference": [], "attacks": ["loss"], "prompt": max(lengths) - 1, "continuation": 1}
+    alone = {"reference": [], "attacks": ["loss"], "state": None}
+    alone |= {"prompt": max(lengths) - 1, "continuation": 1}
     audit_target(AuditJob(**{**vars(job), **files, **alone}), attempts_in(tmp_path))
     n_short = sum(length < max(lengths) for length in lengths)
     assert 0 < n_short < 28
