@@ -406,6 +406,23 @@ def detectors(models, seeds, ever):
     return pd.concat([judged(2.0 * ever).assign(model=model) for model in models])
 
 
+def checkpoint_gaps(models, seeds, ever):
+    """Sets of an original, a retrained and an unlearned checkpoint; all forgot if nothing is kept.
+
+    With 12 records of each split.
+    """
+    frame = rows(
+        models, seeds[:1], split=["forget", "retain", "holdout"], checkpoint=["a", "b", "c"]
+    )
+    frame = frame[frame["epoch"] == EPOCHS[-1]].reset_index(drop=True)
+    role = frame["checkpoint"].map({"a": "original", "b": "retrained", "c": "unlearned"})
+    unlearned = 0.5 if ever else 1.0
+    share = role.map({"original": 0.0, "retrained": 1.0, "unlearned": unlearned})
+    share = share.where(frame["split"] == "forget", 0.0)
+    ends = {"lower": share - 0.1, "upper": share + 0.1, "n_original": 1, "n_retrained": 1}
+    return frame.assign(role=role, share=share, n_records=12, **ends)
+
+
 TABLES = {
     "language_sample": language_sample,
     "derivation": derivation,
@@ -426,6 +443,7 @@ TABLES = {
     "record_shares": record_shares,
     "attack_scores": attack_scores,
     "detectors": detectors,
+    "checkpoint_gaps": checkpoint_gaps,
 }
 
 
@@ -851,6 +869,15 @@ def test_an_attack_has_a_panel_beside_chance_and_the_blind_attack():
 def test_an_audit_without_known_others_says_so():
     frame = table("attack_roc", "one model, one seed").assign(trained=True)
     assert "No record is known" in draw("attack_roc", frame).get_suptitle()
+
+
+def test_a_set_of_checkpoints_has_a_panel_with_a_row_for_each_model():
+    figure = draw("checkpoint_gaps", table("checkpoint_gaps", "three models, three seeds"))
+    assert len(figure.axes) == 3
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert names == ["a (original)", "b (retrained)", "c (unlearned)"]
+    frame = table("checkpoint_gaps", "one model, one seed").assign(share=float("nan"))
+    assert "No set" in draw("checkpoint_gaps", frame).get_suptitle()
 
 
 def test_an_approximation_may_be_missing():
