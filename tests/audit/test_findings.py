@@ -35,6 +35,7 @@ def given(records=RECORDS):
     for name, text, begin, end, *right, trained in records:
         for role, n in zip(("target", "other"), right, strict=True):
             parts = {"model": "tuned", "prompt": text[:begin], "continuation": text[begin:end]}
+            parts["duplicate"] = name == "copy"
             generated = text[begin:end] if n == 10 else "no@one.example"
             rows.append(continuation(name, n, role, trained, generated=generated, **parts))
         texts.append({"id": name, "text": text, "group": name, "trained": trained, "copies": 1})

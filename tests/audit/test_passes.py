@@ -125,15 +125,15 @@ def test_changed_texts():
         assert text != own
         assert len(text.split()) == len(own.split())
         assert text[: made[NEIGHBOURS].prompts[place]] == own[: [0, 4, 0][place // 3]]
-    for place, (text, n) in enumerate(
-        zip(made[PREFIXED].texts, made[PREFIXED].prompts, strict=True)
-    ):
-        before = text[: n - [0, 4, 0][place]]
-        assert text.removeprefix(before) == SAID[place]
+    prefixed = made[PREFIXED]
+    for row, text, n in zip(prefixed.rows, prefixed.texts, prefixed.prompts, strict=True):
+        before = text[: n - [0, 4, 0][row]]
+        assert text.removeprefix(before) == SAID[row]
         assert before.strip() in (SAID[1], SAID[2])
-        assert before.strip() != SAID[place]
+        assert before.strip() != SAID[row]
+    assert len(prefixed.rows) == 2, "what stands before others is left out"
     again = versions(names, SAID, [0, 4, 0], unseen, neighbours=3, prefixes=1)
-    assert again == made
+    assert [one.texts for one in again.values()] == [one.texts for one in made.values()]
     nobody = np.zeros(3, bool)
     assert PREFIXED not in versions(names, SAID, [0] * 3, nobody, neighbours=1, prefixes=1)
 
@@ -227,3 +227,18 @@ def test_one_more_text_changes_few_others():
         n_new = len({*more[name].texts} - {*few[name].texts})
         assert n_new <= 6 * more[name].n, name
     assert more[PREFIXED].texts[:-1] == few[PREFIXED].texts
+
+
+def test_groups_of_what_stands_before_others_are_left_out():
+    """Else what a record has in common with its group helps those alone that are no members."""
+    groups = np.repeat(np.arange(10), 4)
+    texts = [f"Person {group} wrote letter {n}." for n, group in enumerate(groups)]
+    unseen = groups % 2 == 0
+    made = versions([PREFIXED], texts, [0] * 40, unseen, groups, neighbours=0, prefixes=3)[PREFIXED]
+    before = {text[:n].strip() for text, n in zip(made.texts, made.prompts, strict=True)}
+    assert len(before) == 1
+    for group in {*groups[made.rows]}:
+        assert f"Person {group} " not in before.copy().pop()
+    assert unseen[made.rows].sum() == 16, "all of the four other groups"
+    few = versions([PREFIXED], texts, [0] * 40, unseen, groups, neighbours=0, prefixes=99)[PREFIXED]
+    assert few.texts[0].count("Person") == 9, "two of the five unseen groups, and the text"

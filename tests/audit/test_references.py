@@ -6,6 +6,8 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from transformers import AutoModelForCausalLM
 
 from helpers.continuations import continuation
 from helpers.experiments import DEFAULT, ROOT, experiment, message
@@ -153,8 +155,10 @@ def test_an_audit_has_all_attacks(audit):
         *("loss", "zlib", "neighbours", "recall", "lowercase", "exposure"),
         *("reference/other", "ez_mia/other", "rmia/other", "combined", "blind"),
     }
-    assert made.groupby("attack").size().eq(28).all()
-    assert dict(passes.groupby("role").size()) == {"target": 28 * (1 + 2 + 1 + 1 + 4), "other": 28}
+    n = made.groupby("attack").size()
+    assert n.pop("recall") == 27, "what stands before others has no score"
+    assert n.eq(28).all()
+    assert dict(passes.groupby("role").size()) == {"target": 28 * (1 + 2 + 1 + 4) + 27, "other": 28}
 
 
 def test_the_report_of_an_audit(audit, tmp_path):
@@ -198,9 +202,13 @@ def test_the_detectors_of_an_audit(audit, tmp_path):
     assert not (found["statistic"] == "epsilon").any()  # no pairs
 
 
-def test_a_reference_with_the_weights_of_the_target_is_refused(audit, tmp_path):
+@pytest.mark.parametrize("rounded", [False, True])
+def test_a_reference_with_the_weights_of_the_target_is_refused(audit, tmp_path, rounded):
+    """Also if it was saved in another number format."""
     job, *_ = audit
     again = str(shutil.copytree(job.model, tmp_path / "again"))
+    if rounded:
+        AutoModelForCausalLM.from_pretrained(again, dtype=torch.float16).save_pretrained(again)
     same = AuditJob(**{**vars(job), "reference": [("again", again)], "attacks": ["loss"]})
     said = message(lambda: audit_target(same, attempts_in(tmp_path)))
     assert "one model under two names" in said

@@ -10,6 +10,7 @@ def continuation(name, n_right, role="target", trained=True, **others):
         "id": name,
         "group": name,
         "trained": trained,
+        "duplicate": False,
         "n_tokens": 10,
         "n_right": n_right,
         "n_generated": n_right,

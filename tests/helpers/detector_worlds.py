@@ -37,6 +37,7 @@ def world(shift, n=60, seed=0):
     )
     extracted = about.assign(
         role="target",
+        duplicate=False,
         n_tokens=10,
         accuracy=1.0 * (rows["score"] > 2),
         log10_samples=np.maximum(5 - rows["score"], 0),

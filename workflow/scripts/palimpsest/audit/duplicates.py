@@ -53,6 +53,14 @@ def duplicates_of(texts: Sequence[str], trained: pd.Series) -> np.ndarray:
     return duplicates(list(texts), member, other)
 
 
+def known_unseen(about: pd.DataFrame) -> np.ndarray:
+    """bool[records]: known to be no members, and not nearly members.
+
+    `about` has the columns `trained` and `duplicate`.
+    """
+    return (~about["trained"] & ~about["duplicate"]).fillna(value=False).to_numpy(dtype=bool)
+
+
 def normal(text: str) -> str:
     """The letters and digits of a text in lower case, with one blank between words."""
     return NO_WORD.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()

@@ -32,7 +32,8 @@ def extracted_records(continuations: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """What a target and its references give away of each record, and of how many of them.
 
     A continuation is extracted if all of its tokens come out. Records that the target was not
-    trained on are the placebo, and so are references that were trained on none.
+    trained on are the placebo, and so are references that were trained on none. Records that are
+    nearly members are in no share.
 
     Source: Hayes et al., Measuring memorization in language models via probabilistic extraction
     (arXiv 2410.19482).
@@ -43,10 +44,11 @@ def extracted_records(continuations: pd.DataFrame) -> dict[str, pd.DataFrame]:
         span=[longest_span(*pair) for pair in pairs],
     )
     found["span_letters"] = found["span"].str.len()
-    side = sides(found["trained"]).rename("side")
+    counted = found[~found["duplicate"]]
+    side = sides(counted["trained"]).rename("side")
     shares = [
         {**dict(zip(("language", "model", "role", "side"), key, strict=True)), **row}
-        for key, rows in found.groupby(["language", "model", "role", side], sort=False)
+        for key, rows in counted.groupby(["language", "model", "role", side], sort=False)
         for row in _shares(rows)
     ]
     return {

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from palimpsest.audit.duplicates import duplicates_of
 from palimpsest.audit.kinds import (
     CONTINUATIONS,
     EXPLAINED,
@@ -53,7 +52,6 @@ def findings(
     target = continuations[continuations["role"] == TARGET]
     texts = records.set_index("id")["text"].loc[target["id"]]
     of_records = pd.DataFrame(_private(target, texts), index=target["id"])
-    of_records["duplicate"] = duplicates_of(texts, target["trained"])
     measured = with_accuracies(continuations).join(of_records, on="id")
     found = explained(measured)
     of_target = measured[measured["role"] == TARGET]

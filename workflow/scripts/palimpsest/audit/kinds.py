@@ -26,8 +26,8 @@ group str: name of the record's group; records of a group are not independent
 trained bool?: whether the target was trained on the record; null: unknown
 role str: target, or the name of a reference
 version str: text (the record's own), lowercase, neighbours (changed in a few words), prefixed
-    (after records that the target was not trained on) or secrets (up to the last digit, place 0
-    with its own digits, the others with drawn ones)
+    (after records that the target was not trained on, whose groups have no such rows) or secrets
+    (up to the last digit, place 0 with its own digits, the others with drawn ones)
 place int: number of the changed text among those of its record, from 0
 log_probs vector: log probability of each predicted token, nats
 means vector: mean log probability of a token that the model itself draws in its place, nats
@@ -89,7 +89,8 @@ PASSES = Kind(
     f"{OF_TARGET}/passes.parquet",
     columns(
         """
-        language model role version place id group trained log_probs means deviations ranks ends
+        language model role version place id group trained duplicate log_probs means deviations
+        ranks ends
         """
     ),
 )
@@ -100,8 +101,8 @@ CONTINUATIONS = Kind(
     f"{OF_TARGET}/raw/continuations.parquet",
     columns(
         """
-        language model role id group trained prompt continuation generated n_tokens n_right
-        n_generated nll
+        language model role id group trained duplicate prompt continuation generated n_tokens
+        n_right n_generated nll
         """,
         generated="str?: the same number of tokens by greedy decoding from the prompt; null: the "
         "model's tokenizer does not give back the true continuation from its tokens",
@@ -160,7 +161,8 @@ EXTRACTED = Kind(
     "One row per record and model: how near the record's continuation is to being extracted.",
     f"{OF_TARGET}/raw/extracted.parquet",
     columns(
-        "language model role id group trained n_tokens accuracy log10_samples span span_letters",
+        "language model role id group trained duplicate n_tokens accuracy log10_samples span "
+        "span_letters",
         accuracy="float: share of the tokens of the continuation that greedy decoding gives right; "
         "1: extracted",
         n_tokens="int: tokens of the continuation, of the model's own tokenizer",

@@ -9,55 +9,73 @@ import pandas as pd
 
 from palimpsest.audit import scoring
 from palimpsest.audit.classifiers import BLIND, COMBINED, blind, can_learn, combined
-from palimpsest.audit.duplicates import duplicates_of
+from palimpsest.audit.duplicates import known_unseen
 from palimpsest.audit.kinds import PASSES, ROC, SCORES, TARGET
+from palimpsest.audit.membership import ATTACKS
+from palimpsest.audit.membership.attack import PREFIXED
 from palimpsest.audit.passes import OF_TOKENS, Pass
 from palimpsest.audit.roc_curves import judged, statistics
 from palimpsest.audit.versions import TEXT
 from palimpsest.corpora.kinds import CORPUS
+from palimpsest.corpora.records import before_text
 from palimpsest.making import makes, reads
 
 SEED = 0  # of the halves of attacks that learn
-ABOUT = ["language", "model", "id", "group", "trained"]
+ABOUT = ["language", "model", "id", "group", "trained", "duplicate"]
 
 
 @reads(passes=PASSES, records=CORPUS)
 @makes(SCORES)
 def scores(passes: pd.DataFrame, records: pd.DataFrame, *, attacks: Sequence[str]) -> pd.DataFrame:
-    """The scores of records by some attacks; those that need a reference, by each reference."""
-    is_whole = (passes["role"] == TARGET) & (passes["version"] == TEXT)
-    about = passes.loc[is_whole, ABOUT]
-    texts = records.set_index("id")["text"].loc[about["id"]].tolist()
+    """The scores of records by some attacks; those that need a reference, by each reference.
+
+    Records that stand before others in a version of the texts have no score by what compares it.
+    """
+    is_prefixed = passes["version"] == PREFIXED
+    outside = passes["id"].isin(passes.loc[is_prefixed, "id"])
+    after_others = [name for name in attacks if PREFIXED in ATTACKS[name].needs]
+    found = _scores(passes[~is_prefixed], records, [n for n in attacks if n not in after_others])
+    if after_others and outside.any():
+        found += _scores(passes[outside], records, after_others)
+    if not found:
+        return pd.DataFrame(columns=SCORES.names)
+    whole = pd.concat(found)
+    return pd.concat([whole, *_learned(whole, records)], ignore_index=True)[SCORES.names]
+
+
+def _scores(
+    passes: pd.DataFrame, records: pd.DataFrame, attacks: Sequence[str]
+) -> list[pd.DataFrame]:
+    """A part of the table for each attack."""
+    about = passes.loc[(passes["role"] == TARGET) & (passes["version"] == TEXT), ABOUT]
     known = {of: pass_of(rows) for of, rows in passes.groupby(["role", "version"], sort=False)}
-    about = about.assign(duplicate=duplicates_of(texts, about["trained"]))
-    unseen = (~about["trained"] & ~about["duplicate"]).fillna(value=False).to_numpy(dtype=bool)
     target = {version: found for (role, version), found in known.items() if role == TARGET}
     wide = scoring.attacks(
-        texts,
+        records.set_index("id")["text"].loc[about["id"]].tolist(),
         target.pop(TEXT),
         references={role: found for (role, _), found in known.items() if role != TARGET},
         changed=target,
-        unseen=unseen,
+        unseen=known_unseen(about),
         names=attacks,
     )
-    found = [about.assign(attack=name, score=wide[name].to_numpy()) for name in wide]
-    if not found:
-        return pd.DataFrame(columns=SCORES.names)
-    whole = [*found, *_learned(pd.concat(found), about, records)]
-    return pd.concat(whole, ignore_index=True)[SCORES.names]
+    return [about.assign(attack=name, score=wide[name].to_numpy()) for name in wide]
 
 
-def _learned(
-    scores: pd.DataFrame, about: pd.DataFrame, records: pd.DataFrame
-) -> Iterator[pd.DataFrame]:
+def _learned(scores: pd.DataFrame, records: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """The scores of attacks that learn from known members; none if few are known."""
-    known = judged(about)
+    known = judged(scores[ABOUT].drop_duplicates("id"))
     member = known["trained"].to_numpy(dtype=bool)
     if not can_learn(member):
         return
     group = known["group"].to_numpy()
     wide = scores.pivot(index="id", columns="attack", values="score").loc[known["id"]]
-    texts = records.set_index("id")["text"].loc[known["id"]].tolist()
+    records = records.set_index("id").loc[known["id"]]
+    prompts = records["prompt"].fillna("")
+    texts = [
+        before_text(prompt) + text for prompt, text in zip(prompts, records["text"], strict=True)
+    ]
+    # A record without a score by some attack is an average one there.
+    wide = wide.fillna(wide.median())
     yield known.assign(attack=COMBINED, score=combined(wide, member, group, SEED))
     yield known.assign(attack=BLIND, score=blind(texts, member, group, SEED))
 

@@ -19,10 +19,14 @@ REPLACED = 0.2  # share of the words of a text that a neighbour has others for
 
 @dataclass(frozen=True)
 class Versions:
-    """Texts with the number of their first letters that are only read; `n` for each record."""
+    """Texts with the number of their first letters that are only read; `n` for each record.
+
+    `rows` int[records] are the places of the records among all.
+    """
 
     texts: list[str]
     prompts: list[int]
+    rows: np.ndarray
     n: int = 1
 
 
@@ -31,36 +35,42 @@ def versions(
     texts: Sequence[str],
     prompts: Sequence[int],
     unseen: np.ndarray,
+    groups: np.ndarray | None = None,
     *,
     neighbours: int,
     prefixes: int,
     secrets: int = 0,
     seed: int = 0,
 ) -> dict[str, Versions]:
-    """The versions with some names, of all texts.
+    """The versions with some names. All have all texts, but `prefixed`.
 
     Parameters
     ----------
     texts : str[records], each after its prompt
     prompts : the number of the first letters of each text that are its prompt
     unseen : bool[records], records that the model was not trained on; prefixes are of them
+    groups : names of the records' groups; by default, each record is a group of its own
     neighbours : changed texts for each record
-    prefixes : records before a text in the version `prefixed`
+    prefixes : records before a text in the version `prefixed`, from at most half of their groups
     secrets : other values of the digits of each record; with 0, there is no such version
 
     What is drawn for a text follows from the text and the seed, so one more text changes the
     versions of few others.
     """
     found = {}
+    rows = np.arange(len(texts))
     if LOWERCASE in names:
         pairs = list(zip(texts, prompts, strict=True))
         # A few letters become two in lower case.
         letters = [len(text[:n].lower()) for text, n in pairs]
-        found[LOWERCASE] = Versions([text.lower() for text in texts], letters)
+        found[LOWERCASE] = Versions([text.lower() for text in texts], letters, rows)
     if NEIGHBOURS in names:
         found[NEIGHBOURS] = _neighbours(texts, prompts, neighbours, seed)
-    if PREFIXED in names and unseen.any():
-        found[PREFIXED] = _prefixed(texts, prompts, unseen, prefixes, seed)
+    if PREFIXED in names:
+        groups = rows if groups is None else groups
+        before = _prefix(texts, unseen, groups, prefixes, seed)
+        if before:
+            found[PREFIXED] = _prefixed(texts, prompts, groups, before)
     if SECRETS in names and secrets:
         found[SECRETS] = _secrets(texts, prompts, secrets, seed)
     return found
@@ -86,24 +96,31 @@ def _secrets(texts: Sequence[str], prompts: Sequence[int], n: int, seed: int) ->
                 values.append(drawn)
         made += values
         letters += [places[0] if places else own] * (n + 1)
-    return Versions(made, letters, n + 1)
+    return Versions(made, letters, np.arange(len(texts)), n + 1)
+
+
+def _prefix(
+    texts: Sequence[str], unseen: np.ndarray, groups: np.ndarray, n: int, seed: int
+) -> list[int]:
+    """The places of unseen texts to stand before others: from few groups, at most half of them."""
+    drawn = sorted(np.flatnonzero(unseen), key=lambda place: _digest(texts[place], seed))
+    order = {name: place for place, name in enumerate(dict.fromkeys(groups[drawn]))}
+    by_group = sorted(drawn, key=lambda place: order[groups[place]])
+    return [place for place in by_group if order[groups[place]] < len(order) // 2][:n]
 
 
 def _prefixed(
-    texts: Sequence[str],
-    prompts: Sequence[int],
-    unseen: np.ndarray,
-    n: int,
-    seed: int,
+    texts: Sequence[str], prompts: Sequence[int], groups: np.ndarray, before: list[int]
 ) -> Versions:
-    """Each text after some unseen ones, the same before all; none stands before itself."""
-    drawn = sorted(np.flatnonzero(unseen), key=lambda place: _digest(texts[place], seed))[: n + 1]
-    made, letters = [], []
-    for place, (text, own) in enumerate(zip(texts, prompts, strict=True)):
-        before = "".join(f"{texts[other]}\n\n" for other in [o for o in drawn if o != place][:n])
-        made.append(before + text)
-        letters.append(len(before) + own)
-    return Versions(made, letters)
+    """Each text after the same others. Texts of their groups are left out.
+
+    What a text has in common with its group would make it probable after them, and only texts that
+    are no members would have this help.
+    """
+    rows = np.flatnonzero(~np.isin(groups, groups[before]))
+    prefix = "".join(f"{texts[place]}\n\n" for place in before)
+    letters = [len(prefix) + prompts[row] for row in rows]
+    return Versions([prefix + texts[row] for row in rows], letters, rows)
 
 
 def _neighbours(texts: Sequence[str], prompts: Sequence[int], n: int, seed: int) -> Versions:
@@ -130,7 +147,7 @@ def _neighbours(texts: Sequence[str], prompts: Sequence[int], n: int, seed: int)
             chosen = chance.permutation(len(spans))[:n_replaced]
             made.append(_replaced(text, [spans[span] for span in chosen], words[donor], chance))
             letters.append(own)
-    return Versions(made, letters, n)
+    return Versions(made, letters, np.arange(len(texts)), n)
 
 
 def _replaced(
