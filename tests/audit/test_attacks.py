@@ -88,16 +88,30 @@ def test_a_text_that_the_model_has_no_doubt_about():
 
 
 def test_rmia_is_a_rank_among_other_texts_of_the_population():
-    """Share of z whose ratio p(z) / ((1 + a) / 2 q(z) + (1 - a) / 2) is at most that of x."""
+    """Share of z whose ratio p(z) / ((1 + a) / 2 q(z) + (1 - a) / 2), a = 1, is at most that of x."""
     chance = np.random.default_rng(0)
     n, population = 40, np.arange(40) >= 20
     target, reference = (made(-chance.exponential(1, n), n_tokens=np.ones(n, int)) for _ in "ab")
     found = ATTACKS["rmia"].score(Given(["a"] * n, target, reference, population=population))
     p, q = np.exp(target.log_prob), np.exp(reference.log_prob)
-    ratio = p / (0.65 * q + 0.35)
+    ratio = p / q
     for place in range(n):
         others = [z for z in range(20, 40) if z != place]
         assert found[place] == pytest.approx(np.mean([ratio[place] >= ratio[z] for z in others]))
+
+
+def test_rmia_uses_the_reference_where_tokens_are_improbable():
+    """Texts differ in how hard they are, by far more than what training changed."""
+    chance = np.random.default_rng(0)
+    n, member = 400, np.arange(400) < 200
+    hard = chance.normal(3, 1, n)
+    target, reference = (
+        made(-(hard + chance.normal(0, 0.2, n) - shift), n_tokens=np.ones(n, int))
+        for shift in (0.4 * member, 0.0)
+    )
+    given = Given(["a"] * n, target, reference, population=~member)
+    found = {name: auc(ATTACKS[name].score(given), member) for name in ("loss", "rmia")}
+    assert found["rmia"] > 0.8 > 0.65 > found["loss"]
 
 
 def test_roc_is_that_of_scikit_learn():

@@ -33,13 +33,13 @@ from helpers import tiny_language_models  # noqa: E402
 from palimpsest import audit  # noqa: E402
 from palimpsest.audit.membership import ATTACKS  # noqa: E402
 from palimpsest.audit.membership.attack import LOWERCASE, Given  # noqa: E402
+from palimpsest.audit.membership.rmia import OFFLINE  # noqa: E402
 from palimpsest.audit.passes import Pass  # noqa: E402
 from palimpsest.audit.versions import versions  # noqa: E402
 from palimpsest.languages import Grammar  # noqa: E402
 from palimpsest.models.checkpoints import Checkpoint, opened  # noqa: E402
 
 BOUND = 1e-6  # of a score
-OFFLINE = 0.3  # the coefficient of RMIA, in both
 SHARE = 0.2  # of the tokens, for Min-K%
 NO_CONFIGURATION = types.SimpleNamespace(pretokenized=False)
 

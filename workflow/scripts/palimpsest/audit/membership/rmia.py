@@ -4,7 +4,10 @@ import numpy as np
 
 from palimpsest.audit.membership.attack import POPULATION, REFERENCE, Attack, Given, losses
 
-OFFLINE = 0.3  # how far the mean over models with the text is above the reference, in [0, 1]
+# How near the reference is to the mean over models with and without a text, in [0, 1]. The paper's
+# 0.3 is for images, of which models are nearly certain: their mean is 0.65 of the reference + 0.35.
+# A token has a probability far below 0.35, so the reference would have no part in the ratio.
+OFFLINE = 1.0
 MARGIN = 1.0  # by which a ratio must be larger than that of another text
 
 
