@@ -88,7 +88,10 @@ def test_a_text_that_the_model_has_no_doubt_about():
 
 
 def test_rmia_is_a_rank_among_other_texts_of_the_population():
-    """Share of z whose ratio p(z) / ((1 + a) / 2 q(z) + (1 - a) / 2), a = 1, is at most that of x."""
+    """Share of z whose ratio p(z) / ((1 + a) q(z) / 2 + (1 - a) / 2) is at most that of x.
+
+    Here a is 1.
+    """
     chance = np.random.default_rng(0)
     n, population = 40, np.arange(40) >= 20
     target, reference = (made(-chance.exponential(1, n), n_tokens=np.ones(n, int)) for _ in "ab")

@@ -8,6 +8,7 @@ from palimpsest.audit.optimum import OF_MODELS, calibrated, lira_offline, lira_o
 from palimpsest.audit.roc_curves import auc
 
 N_MODELS, N_TEXTS = 128, 60
+SEEDS = np.arange(N_MODELS) // 2
 
 
 def world(seed, effect=1.0, spread=None):
@@ -25,22 +26,25 @@ def mean_auc(score, inside):
 
 
 def test_scores_by_hand():
-    """The mean and the spread of the models but one; the spread is shared."""
+    """Mean and spread, shared by texts, of the logits of the models of other units."""
     chance = np.random.default_rng(0)
-    loss, inside = chance.normal(3, 1, (10, 2)), np.tile(np.arange(10) < 5, (2, 1)).T
-    found = {name: attack(loss, inside) for name, attack in OF_MODELS.items()}
-    for model in range(10):
-        others = [m for m in range(10) if m != model]
-        outs = [[loss[m, t] for m in others if not inside[m, t]] for t in range(2)]
-        ins = [[loss[m, t] for m in others if inside[m, t]] for t in range(2)]
+    loss, inside = chance.uniform(0.2, 4, (12, 2)), np.tile(np.arange(12) % 2 == 0, (2, 1)).T
+    unit = np.arange(12) // 2
+    logit = np.log(np.exp(-loss) / (1 - np.exp(-loss)))
+    found = {name: attack(loss, inside, unit) for name, attack in OF_MODELS.items()}
+    for model in range(12):
+        others = [m for m in range(12) if m // 2 != model // 2]
+        outs = [[logit[m, t] for m in others if not inside[m, t]] for t in range(2)]
+        ins = [[logit[m, t] for m in others if inside[m, t]] for t in range(2)]
         spread_out = np.sqrt(np.mean([np.var(own, ddof=1) for own in outs]))
         spread_in = np.sqrt(np.mean([np.var(own, ddof=1) for own in ins]))
         for t in range(2):
-            away = np.mean(outs[t]) - loss[model, t]
+            away = np.mean([loss[m, t] for m in others if not inside[m, t]]) - loss[model, t]
             assert found["calibrated loss"][model, t] == pytest.approx(away)
-            assert found["LiRA, offline"][model, t] == pytest.approx(away / spread_out, rel=1e-4)
-            ratio = norm.logpdf(loss[model, t], np.mean(ins[t]), spread_in)
-            ratio -= norm.logpdf(loss[model, t], np.mean(outs[t]), spread_out)
+            away = (logit[model, t] - np.mean(outs[t])) / spread_out
+            assert found["LiRA, offline"][model, t] == pytest.approx(away, rel=1e-4)
+            ratio = norm.logpdf(logit[model, t], np.mean(ins[t]), spread_in)
+            ratio -= norm.logpdf(logit[model, t], np.mean(outs[t]), spread_out)
             assert found["LiRA, online"][model, t] == pytest.approx(ratio, rel=1e-4)
 
 
@@ -60,7 +64,7 @@ def test_texts_that_are_not_normal():
     chance = np.random.default_rng(2)
     loss, inside, *_ = world(3, effect=0.0)
     sides = np.where(chance.random(loss.shape) < 0.5, -1.0, 1.0)
-    loss = loss + inside * sides
+    loss = loss + 2 + inside * sides
     assert mean_auc(optimum(loss, inside), inside) > 0.9
     assert mean_auc(calibrated(loss, inside), inside) < 0.6
 
@@ -72,6 +76,18 @@ def test_without_an_effect_nothing_is_found():
         assert 0.47 < mean_auc(score(loss, inside), inside) < 0.53, score.__name__
 
 
+def test_models_of_one_seed_do_not_judge_each_other():
+    """Two models of a seed share their luck, and one has what the other lacks."""
+    chance = np.random.default_rng(6)
+    half = chance.permuted(np.tile(np.arange(N_TEXTS) < N_TEXTS // 2, (64, 1)), axis=1)
+    inside = np.stack([half, ~half], axis=1).reshape(N_MODELS, N_TEXTS)
+    luck = np.repeat(chance.normal(size=(64, N_TEXTS)), 2, axis=0)
+    loss = 3 + 0.3 * (0.9 * luck + 0.4 * chance.normal(size=luck.shape))
+    alone, units = (mean_auc(optimum(loss, inside, unit), inside) for unit in (None, SEEDS))
+    assert alone < 0.46, "what one says of the other is taken for the effect of the text"
+    assert 0.47 < units < 0.53
+
+
 def test_models_that_agree_are_no_division_by_zero():
     loss, inside, *_ = world(5, spread=np.zeros(N_TEXTS))
     for score in (lira_online, lira_offline, calibrated, optimum):
@@ -79,7 +95,7 @@ def test_models_that_agree_are_no_division_by_zero():
 
 
 def test_too_few_models():
-    with pytest.raises(ValueError, match="a text has 1 models of a kind"):
+    with pytest.raises(ValueError, match="judged by 0 other models"):
         lira_online(np.zeros((9, 2)), np.tile(np.arange(9) < 1, (2, 1)).T)
     with pytest.raises(ValueError, match="must both be"):
         lira_online(np.zeros((9, 2)), np.zeros((9, 3)))

@@ -9,17 +9,25 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
 import transformers
 
 from palimpsest.errors import UserError
-from palimpsest.training.batches import TokenisedStrings
 
 log = logging.getLogger("palimpsest")
 
 TABLE = "CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer BLOB) WITHOUT ROWID"
+
+
+class Rows(Protocol):
+    """Rows of token ids: see `palimpsest.training.batches.TokenisedStrings`."""
+
+    ids: np.ndarray
+    lengths: np.ndarray
+    contexts: np.ndarray | int
 
 
 class Answers:
@@ -86,21 +94,19 @@ class OfModel:
     answers: Answers
     model: bytes
 
-    def find(self, question: str, encoded: TokenisedStrings) -> dict[int, np.ndarray]:
+    def find(self, question: str, encoded: Rows) -> dict[int, np.ndarray]:
         """The answers that are known, by row."""
         rows = range(len(encoded.lengths))
         found = self.answers.find(self._key(question, encoded, row) for row in rows)
         return {row: answer for row, answer in zip(rows, found, strict=True) if answer is not None}
 
-    def keep(
-        self, question: str, encoded: TokenisedStrings, answers: Mapping[int, np.ndarray]
-    ) -> None:
+    def keep(self, question: str, encoded: Rows, answers: Mapping[int, np.ndarray]) -> None:
         """Keep the answers about some rows."""
         self.answers.keep(
             {self._key(question, encoded, row): answer for row, answer in answers.items()}
         )
 
-    def _key(self, question: str, encoded: TokenisedStrings, row: int) -> bytes:
+    def _key(self, question: str, encoded: Rows, row: int) -> bytes:
         context = np.broadcast_to(encoded.contexts, encoded.lengths.shape)[row]
         made = hashlib.sha256(self.model)
         made.update(f"{question} {context} ".encode())
