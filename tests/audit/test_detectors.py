@@ -9,7 +9,7 @@ from helpers.detector_worlds import judged, pairs_of
 from palimpsest.audit.canaries import guesses, one_run_epsilon, sees_no_coin
 from palimpsest.audit.detectors import judgements, threshold
 from palimpsest.audit.figures.planted_secrets import planted_secrets
-from palimpsest.audit.kinds import DETECTORS
+from palimpsest.audit.kinds import DETECTORS, EPSILON
 from palimpsest.audit.planting import planted
 from palimpsest.corpora.records import read_records
 from palimpsest.languages import Grammar
@@ -166,7 +166,7 @@ def test_a_table_of_detectors(tmp_path):
     assert (recall.loc[["loss", "contextual", "(n, p)"], 4] > 0.9).all()
     assert (recall.loc["longest span"] == 0).all()
     assert found.loc[found["rate"] == 0.001, "value"].isna().all()
-    epsilon = found[found["statistic"] == "epsilon"].set_index(["detector", "copies"])["lower"]
+    epsilon = found[found["statistic"] == EPSILON].set_index(["detector", "copies"])["lower"]
     assert epsilon["loss", 4] > 1.5
     assert not {"rmia/base", "contextual"} & {*epsilon.index.get_level_values(0)}
 
@@ -175,7 +175,7 @@ def test_nothing_is_found_where_nothing_was_planted():
     found = judged(0.0)
     recall = found[(found["statistic"] == "recall") & (found["copies"] == 0)].dropna()
     assert (recall["lower"] <= 0.05).all()
-    assert (found.loc[found["statistic"] == "epsilon", "lower"] < 0.5).all()
+    assert (found.loc[found["statistic"] == EPSILON, "lower"] < 0.5).all()
 
 
 def test_the_figure_of_detectors():
@@ -187,6 +187,7 @@ def test_the_figure_of_detectors():
     assert names[-1] == "contextual"
     assert len(names) == 8
     assert max(line.get_xdata()[-1] for line in epsilon.get_lines()) > 1.5
+    assert not (judged(2.0, coin=False)["statistic"] == EPSILON).any()
     nothing = judged(2.0)
     nothing.loc[nothing["rate"].notna(), ["value", "lower", "upper"]] = np.nan
     assert "Too few records" in planted_secrets(nothing).get_suptitle()

@@ -53,6 +53,7 @@ def world(shift, n=60, seed=0):
     return scores, extracted, rows[["id", "copies"]], [answers]
 
 
-def judged(shift):
+def judged(shift, coin=True):
     """The table `detectors` of a target whose members have scores that are higher by `shift`."""
-    return detected(*world(shift), retrained="twin", seed=0, false_positive_rates=[0.05, 0.001])
+    about = {"retrained": "twin", "seed": 0, "coin": coin}
+    return detected(*world(shift), **about, false_positive_rates=[0.05, 0.001])

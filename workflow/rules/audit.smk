@@ -138,6 +138,7 @@ rule judge_detectors:
         **values_of("audit", "false_positive_rates"),
         retrained=retrained_model,
         seed=retrained_seed,
+        coin=coin_of_target,
     script:
         "../scripts/make.py"
 

@@ -64,6 +64,11 @@ def retrained_seed(wildcards):
     return runs.seeds[0] if runs else None
 
 
+def coin_of_target(wildcards):
+    """Whether a coin chose the members of its groups of two."""
+    return target_of_user(wildcards).coin
+
+
 def made_files_of_target(wildcards):
     """The files of models that are made from packages; [] for any others."""
     return made_files_of(models_of_target(wildcards))

@@ -21,6 +21,11 @@ def one_run_epsilon(n_right: int, n_guesses: int, confidence: float = CONFIDENCE
     probability of at most 1 - confidence. A guess may be left out, as long as the coins have no
     part in this.
 
+    A coin that puts a record in or leaves it out tells of the epsilon of adding or removing a
+    record, as accountants of DP-SGD give it. A coin that chooses one of two records tells of that
+    of replacing one by the other, which is up to twice as large: half of the bound then holds for
+    adding or removing.
+
     Parameters
     ----------
     n_right, n_guesses : right guesses, and all
@@ -56,8 +61,9 @@ def sees_no_coin(detector: str) -> bool:
 def guesses(scores: pd.DataFrame) -> pd.DataFrame:
     """The guess about each pair: the record with the higher score is the member.
 
-    A pair is a group of two records of which the target was trained on one. `scores` has the
-    columns `group`, `trained`, `score` and `copies` of one detector.
+    A pair is a group of two records of which the target was trained on one; whether a coin chose
+    it, the table cannot say. `scores` has the columns `group`, `trained`, `score` and `copies` of
+    one detector.
 
     Returns a row per pair with its `copies`, and `right`: 1, 0, or null for equal scores, which
     give no guess.

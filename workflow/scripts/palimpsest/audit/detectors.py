@@ -52,6 +52,7 @@ def detected(
     *,
     retrained: str | None,
     seed: int | None,
+    coin: bool,
     false_positive_rates: Sequence[float],
 ) -> pd.DataFrame:
     """The table `detectors` of one target; empty without known members and known others.
@@ -61,6 +62,7 @@ def detected(
     answers : the table of answers about the records, if the target's model is trained again without
         them; or nothing
     retrained, seed : the name of this model, and the seed of its trainings; None without `answers`
+    coin : whether a coin chose the member of each group of two; else there is no bound of epsilon
     """
     retrainings = [of_retraining(table, retrained, seed) for table in answers]
     found = pd.concat([of_attacks(scores), of_extraction(extracted), *retrainings])
@@ -74,7 +76,7 @@ def detected(
         keys = {**about, "family": family, "detector": detector}
         for rate in false_positive_rates:
             made += [{**keys, "rate": rate, **row} for row in judgements(rows, rate)]
-        if family == BY_EXTRACTION or sees_no_coin(detector):
+        if coin and (family == BY_EXTRACTION or sees_no_coin(detector)):
             made += [{**keys, "rate": np.nan, **row} for row in epsilons(rows)]
     return pd.DataFrame(made, columns=DETECTORS.names)
 

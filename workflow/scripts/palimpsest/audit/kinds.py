@@ -12,7 +12,8 @@ TARGET = "target"  # the role of a target in tables, which no reference may have
 # Statistics of the table `explained`
 IS_RECITED, MOSTLY_EXPLAINED, AS_WELL = "recited", "reference >= 0.9", "reference >= target"
 # Statistics of the table `detectors`, and the number of copies of a row about all records
-RECALL, PRECISION, FALSE_ALARMS, EPSILON = "recall", "precision", "false alarms", "epsilon"
+RECALL, PRECISION, FALSE_ALARMS = "recall", "precision", "false alarms"
+EPSILON = "replacement epsilon"
 ALL_COPIES = 0
 ATTACK, BY_EXTRACTION = "attack", "extraction"  # families of detectors; retraining is another one
 UNSEEN = "unseen"  # the side of records that a target was not trained on
@@ -189,7 +190,8 @@ DETECTORS = Kind(
     columns(
         "language model family detector rate statistic copies n n_found value lower upper",
         statistic="str: recall, precision (if there are as many members as others), false alarms, "
-        "or epsilon (the privacy loss of a member with its copies, from one model)",
+        "or replacement epsilon (the privacy loss where the other record of its pair replaces a "
+        "member with its copies, from one model; that of adding or removing it is at least half)",
         value="float?: the statistic; null: too few records never trained on, a precision of "
         "nothing found, or epsilon, of which only a lower bound is known",
         lower="float?: lower end of its 95 % interval (exact), over groups of records; of "

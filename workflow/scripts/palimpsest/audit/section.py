@@ -33,13 +33,14 @@ class Target:
     """A model that is audited on the records of a corpus, and its references by name.
 
     Models are folders, or names on the Hugging Face hub. The folder of a target that `runs` train
-    is made from their weights.
+    is made from their weights. `coin` says that a coin chose the member of each group of two.
     """
 
     corpus: str
     model: str
     runs: Runs | None = None
     references: Mapping[str, str] = field(default_factory=dict)
+    coin: bool = False
 
 
 def targets(settings: Settings) -> dict[str, Target]:
@@ -52,8 +53,9 @@ def targets(settings: Settings) -> dict[str, Target]:
 def _target(settings: Settings, one: Mapping) -> Target:
     references = one.get("references", {})
     references = {role: id_of(settings, model) for role, model in references.items()}
+    coin = one.get("coin", False)
     if "model" in one:
-        return Target(one["corpus"], id_of(settings, one["model"]), None, references)
+        return Target(one["corpus"], id_of(settings, one["model"]), None, references, coin)
     runs = Runs(
         one["train"],
         one["corpus"],
@@ -66,7 +68,7 @@ def _target(settings: Settings, one: Mapping) -> Target:
     if is_retrained(settings, runs):
         runs = replace(runs, intervention=RECORDS, job=RECORDS)
     (folder,) = runs.paths(MODEL_FOLDER)
-    return Target(one["corpus"], folder, runs, references)
+    return Target(one["corpus"], folder, runs, references, coin)
 
 
 def is_retrained(settings: Settings, runs: Runs) -> bool:

@@ -106,7 +106,7 @@ def draw_target(
     labels = (
         "share of members found",
         "precision (share of those found)",
-        "epsilon, at least (nats)",
+        "replacement ε, at least (nats)",
     )
     for axes, label in zip((recall, precision, epsilon), labels, strict=True):
         axes.set_xlabel(label)
@@ -147,5 +147,5 @@ def note_of(found: pd.DataFrame) -> str:
         "Threshold: a record never trained on is found with a probability of "
         f"{alarms['rate'].iloc[0]:g} at most, from {alarms['n'].iloc[0]} such records. Epsilon: "
         f"lower bounds with a confidence of {elements.PERCENT} each, of detectors that see the "
-        "model and the text alone."
+        "model and the text alone; adding or removing a record has at least half."
     )
