@@ -30,11 +30,10 @@ NOT_MADE = {"pretrained.yaml"}
 # Tables whose rules import, together, every package of the other environments
 TABLES = (
     "results/studies/tradeoff/L2.parquet",
-    "results/unlearning/forgetting/opt-1.3b-twin/L2/n16-seed0/epsilons.parquet",
     "results/density/texts/example/density.parquet",
-    "results/information/default/opt-1.3b-twin/L2/n6-seed0/repeated/layers.parquet",
     "results/audit/example/small/findings.parquet",
-    "results/audit/questions/forget/gaps.parquet",
+    "results/audit/example/small/scores.parquet",
+    "results/audit/questions/checkpoints/tiny-model/scores.parquet",
 )
 # All figures are drawn by one script, for which `test_environments.py` follows what each of them
 # imports; so here a figure of every section is drawn.
