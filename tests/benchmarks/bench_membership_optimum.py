@@ -39,7 +39,7 @@ EPOCHS = 3  # few, so that not every record is learned by heart
 FPR = 0.01
 DRAWS = 2000
 KERNELS = "likelihood ratio by kernels"
-ESTIMATES = (KERNELS, "LiRA, online")  # of the optimum
+ESTIMATES = (KERNELS, "LiRA, online", "LiRA, offline")  # of the optimum
 
 
 def losses(
