@@ -15,6 +15,7 @@ import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 
+from palimpsest.audit.decoding import decoded, text_of
 from palimpsest.models.checkpoints import Checkpoint
 from palimpsest.statistics import clopper_pearson
 from palimpsest.training.texts import encode_records
@@ -22,32 +23,21 @@ from palimpsest.training.texts import encode_records
 AT_ONCE = 256  # samples per batch
 
 
-@torch.no_grad()
 def free_generations(
     checkpoint: Checkpoint, n: int, n_tokens: int, seed: int = 0, batch_size: int = AT_ONCE
 ) -> list[str]:
     """`n` texts that a model draws at temperature 1, after its start token alone.
 
-    All have `n_tokens` tokens, also after an end token: a text is to be compared by its beginning.
+    A text has up to `n_tokens` tokens: it ends where the model ends it.
     """
     torch.manual_seed(seed)
     start = encode_records(checkpoint, ["a"], None)
-    first = torch.from_numpy(start.ids[:1, : int(np.ravel(start.contexts)[0])])
+    first = start.ids[:1, : int(np.ravel(start.contexts)[0])]
     texts: list[str] = []
     while len(texts) < n:
-        prompts = first.repeat(min(batch_size, n - len(texts)), 1).to(checkpoint.device)
-        made = checkpoint.model.generate(
-            prompts,
-            attention_mask=torch.ones_like(prompts),
-            do_sample=True,
-            temperature=1.0,
-            top_k=0,
-            top_p=1.0,
-            min_new_tokens=n_tokens,
-            max_new_tokens=n_tokens,
-            pad_token_id=int(first[0, 0]),
-        )[:, first.shape[1] :]
-        texts += checkpoint.tokenizer.batch_decode(made.cpu())
+        prompts = first.repeat(min(batch_size, n - len(texts)), axis=0)
+        made = decoded(checkpoint, prompts, n_tokens, is_drawn=True)
+        texts += [text_of(checkpoint, tokens) for tokens in made]
     return texts
 
 
