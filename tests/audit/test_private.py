@@ -7,6 +7,7 @@ import phonenumbers
 import pytest
 
 from helpers.experiments import ROOT
+from palimpsest.audit.kinds import FINDINGS, KINDS, RECITED
 from palimpsest.audit.private import Secret, masked, secrets
 from palimpsest.languages import Grammar
 
@@ -77,6 +78,13 @@ def test_precision_and_recall_on_records_whose_truth_is_known():
             (kind, *match.span()) for kind, form in TRUTH.items() for match in form.finditer(text)
         }
         assert set(found) == truth
+
+
+def test_texts_as_they_are_stand_in_folders_of_their_own():
+    """The page says which folders are not to be handed on; two tables have masked texts."""
+    texts = {"answer", "predicted", "generated", "prompt", "continuation", "span"}
+    shown = {kind for kind in KINDS if texts & {*kind.names} and "/raw/" not in kind.path}
+    assert shown == {FINDINGS, RECITED}
 
 
 def test_telephone_numbers_of_other_countries():
