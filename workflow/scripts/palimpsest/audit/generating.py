@@ -7,6 +7,7 @@ never trained on, the same count is the placebo.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -50,7 +51,8 @@ def propensity(
     """How many free generations begin with a string of each group, and how many are expected.
 
     If the model is the language, the number is binomial with the sum of the strings' probabilities,
-    which gives the exact interval of the ratio.
+    which gives the exact interval of the ratio. Of strings that the language does not have, none is
+    expected, and the ratio and its interval are NaN.
 
     Parameters
     ----------
@@ -79,6 +81,7 @@ def propensity(
         )
         chance = float(np.exp(of_group["log_prob"]).sum())
         lower, upper = clopper_pearson(count / n, n)
+        by_chance = chance if chance > 0 else math.nan
         rows.append(
             {
                 "group": name,
@@ -86,9 +89,9 @@ def propensity(
                 "n_samples": n,
                 "count": int(count),
                 "expected": n * chance,
-                "ratio": count / n / chance,
-                "lower": lower / chance,
-                "upper": upper / chance,
+                "ratio": count / n / by_chance,
+                "lower": lower / by_chance,
+                "upper": upper / by_chance,
             }
         )
     return pd.DataFrame(rows)
