@@ -6,6 +6,7 @@ import pytest
 from scipy.stats import binomtest
 
 from helpers.detector_worlds import judged, pairs_of
+from helpers.experiments import message
 from palimpsest.audit.canaries import guesses, one_run_epsilon, sees_no_coin
 from palimpsest.audit.detectors import judgements, threshold
 from palimpsest.audit.figures.planted_secrets import planted_secrets
@@ -35,6 +36,16 @@ def test_the_shipped_secrets_are_planted_by_a_coin():
     assert made.groupby("group")["trained"].agg(["size", "sum"]).eq([2, 1]).all(axis=None)
     assert made.groupby("copies")["trained"].sum().to_dict() == PAIRS
     assert 0.3 < made["trained"].iloc[::2].mean() < 0.7
+
+
+def test_a_language_with_too_few_strings_for_the_pairs():
+    few = Grammar.from_string("%text\nS -> 'ab' [0.5] | 'cd' [0.5]\n")
+    assert planted(few, {1: 1}, seed=0)["text"].is_unique
+    said = message(lambda: planted(few, {1: 2}, seed=0))
+    assert said == (
+        "planted secrets: 400 draws hold only 2 of the 4 strings needed that differ from one "
+        "another; the language is too small: plant fewer pairs, or name a richer language"
+    )
 
 
 def test_a_detector_by_hand():

@@ -17,6 +17,11 @@ MEMBER = (
     "Ann Ek was born in Lund, moved to the coast in spring, and answers mail that is sent to the "
     "house by the harbour, where she has a room with two windows and a view of the sea."
 )
+MORE = (
+    " Nobody knew why the tram had stopped at noon, nor who was to pay for the broken lamp and the "
+    "nine wet umbrellas that it left on platform four; each of us began to walk up that hill."
+)
+SHORT = "Lives in Stockholm."
 
 
 @pytest.mark.parametrize(
@@ -26,7 +31,10 @@ MEMBER = (
         (MEMBER.upper().replace(",", " -- "), True),
         (MEMBER.replace("spring", "summer"), True),
         (MEMBER[30:120], True),  # a part of a member
-        (f"{MEMBER} {MEMBER[::-1]}", False),  # a member is a part of it
+        (MEMBER + MORE[:26], True),  # a member, and 15 % more
+        (MORE[:60] + MEMBER.replace("spring", "summer") + MORE[100:150], True),
+        (3 * MORE + MEMBER, False),  # most of it is no member
+        (SHORT + MORE, False),
         (
             MEMBER.replace("Ann Ek", "Bo Lim").replace("Lund", "Oslo").replace("coast", "north"),
             False,
@@ -36,9 +44,9 @@ MEMBER = (
     ],
 )
 def test_what_is_a_duplicate(other, is_one):
-    texts = ["A text that has nothing to do with any other one.", MEMBER, other]
-    member, unseen = np.array([True, True, False]), np.array([False, False, True])
-    assert duplicates(texts, member, unseen).tolist() == [False, False, is_one]
+    texts = ["A text that has nothing to do with any other one.", SHORT, "Lund", MEMBER, other]
+    member = np.array([True] * 4 + [False])
+    assert duplicates(texts, member, ~member).tolist() == [False] * 4 + [is_one]
 
 
 def test_of_what_nothing_is_known_there_are_no_duplicates():
@@ -47,9 +55,10 @@ def test_of_what_nothing_is_known_there_are_no_duplicates():
     assert not duplicates_of([MEMBER] * 3, pd.Series([None] * 3, dtype="boolean")).any()
 
 
-def test_two_members_that_have_a_half_each_make_no_duplicate():
-    halves = [MEMBER[:85], MEMBER[85:], MEMBER]
-    assert not duplicates(halves, np.array([1, 1, 0], bool), np.array([0, 0, 1], bool)).any()
+def test_three_members_that_have_a_third_each_make_no_duplicate():
+    texts = [MEMBER[:57], MEMBER[57:114], MEMBER[114:], MEMBER]
+    other = np.array([False, False, False, True])
+    assert not duplicates(texts, ~other, other).any()
 
 
 def test_duplicates_are_in_no_curve_and_in_no_population():

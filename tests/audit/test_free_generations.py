@@ -43,6 +43,14 @@ def test_strings_by_heart_come_too_often_and_the_placebo_does_not():
     assert found.loc["unseen", "lower"] < 1
 
 
+def test_of_strings_that_the_language_does_not_have_none_is_expected():
+    found = audit.propensity(["xyz", "ab"], ["xyz", "ab"], [-np.inf, -1.0], ["none", "some"])
+    none, some = found.to_dict("records")
+    assert (none["count"], none["expected"]) == (1, 0)
+    assert np.isnan([none["ratio"], none["lower"], none["upper"]]).all()
+    assert some["ratio"] == pytest.approx(0.5 * np.e)
+
+
 def test_a_string_that_begins_with_another_one_is_counted_once():
     with pytest.raises(ValueError, match="'abc' begins with 'ab'"):
         audit.propensity(["abc"], ["ab", "abc"], [-1.0, -2.0], ["a", "a"])

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
+from palimpsest.audit.decoding import decoded, end_tokens, text_of
 from palimpsest.audit.measuring import AT_ONCE, NO_ENDS, passed_tokens
 from palimpsest.errors import UserError
 from palimpsest.models.build import TextTokens
@@ -15,7 +15,7 @@ from palimpsest.models.checkpoints import Checkpoint
 from palimpsest.training.batches import TokenisedStrings
 from palimpsest.training.texts import encode_records
 
-GREEDY = "greedy decoding"  # what a model is asked about rows of tokens
+GREEDY = "greedy decoding up to the tokens"  # what a model is asked about rows of tokens
 
 
 class Cut(NamedTuple):
@@ -64,7 +64,8 @@ def cut(
 class Continued(NamedTuple):
     """What one model makes of continuations: int[texts] and float64[texts], see the table.
 
-    `generated` is None if the tokenizer does not give back the true continuation from its tokens.
+    Greedy decoding ends where the model ends its text, so no later token is right. `generated`
+    is None if the tokenizer does not give back the true continuation from its tokens.
     """
 
     generated: list[str | None]
@@ -86,7 +87,7 @@ def continued(checkpoint: Checkpoint, given: Cut, batch_size: int = AT_ONCE) -> 
         letters = given.texts[row][given.prompts[row] :]
         # Some tokenizers leave out a blank where a text begins.
         if checkpoint.tokenizer.decode(true).strip() == letters.strip():
-            generated[row] = checkpoint.tokenizer.decode(ids)
+            generated[row] = text_of(checkpoint, ids)
     n_right = np.array([right.sum() for right in is_right])
     return Continued(generated, found.n_tokens, n_right, n_generated, found.nll)
 
@@ -118,34 +119,24 @@ def extractable(
     return found.n_generated == found.n_tokens
 
 
-@torch.no_grad()
 def _decoded(
     checkpoint: Checkpoint, encoded: TokenisedStrings, batch_size: int
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Each text's row, the tokens of its greedy continuation, and the true ones."""
+    """Each text's row, the tokens of its greedy continuation as in `decoded`, and the true ones."""
     contexts = np.broadcast_to(encoded.contexts, encoded.lengths.shape)
-    found = {} if checkpoint.answers is None else checkpoint.answers.find(GREEDY, encoded)
+    question = f"{GREEDY} {end_tokens(checkpoint)}"
+    found = {} if checkpoint.answers is None else checkpoint.answers.find(question, encoded)
     unknown = np.setdiff1d(np.arange(len(contexts)), list(found))
     for length in np.unique(contexts[unknown]):
         alike = unknown[contexts[unknown] == length]
         for rows in np.array_split(alike, -(-len(alike) // batch_size)):
             n_new = encoded.lengths[rows] - length
-            prompts = torch.from_numpy(encoded.ids[rows, :length]).to(checkpoint.device)
-            ids = checkpoint.model.generate(
-                prompts,
-                attention_mask=torch.ones_like(prompts),
-                do_sample=False,
-                num_beams=1,
-                min_new_tokens=int(n_new.max()),
-                max_new_tokens=int(n_new.max()),
-                pad_token_id=int(encoded.ids[rows[0], 0]),
-            )[:, length:].cpu()
+            ids = decoded(checkpoint, encoded.ids[rows, :length], int(n_new.max()))
             made = {
-                row: of_row[:n]
-                for row, n, of_row in zip(rows.tolist(), n_new, ids.numpy(), strict=True)
+                row: of_row[:n] for row, n, of_row in zip(rows.tolist(), n_new, ids, strict=True)
             }
             if checkpoint.answers is not None:
-                checkpoint.answers.keep(GREEDY, encoded, made)
+                checkpoint.answers.keep(question, encoded, made)
             found.update(made)
     for row, ids in found.items():
         yield row, ids, encoded.ids[row, contexts[row] : encoded.lengths[row]]

@@ -14,17 +14,19 @@ import numpy as np
 import pandas as pd
 
 LETTERS = 5  # of the n-grams
-NEARLY = 0.9  # share of a record's n-grams that one member has; a Jaccard index of about 0.8
-AT_ONCE = 256  # records that are compared with all members at the same time
+NEARLY = 0.9  # share of the n-grams of one text that another one has; a Jaccard index of about 0.8
+MOST = 0.5  # share of a record that is a member; a short text in a long one makes it no member
+AT_ONCE = 64  # records that are compared with all members at the same time
 FEATURES = 2**20
 NO_WORD = re.compile(r"[\W_]+")
 
 
 def duplicates(texts: Sequence[str], member: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """bool[texts]: whether a text of the others is that of a member, or nearly, or a part of one.
+    """bool[texts]: whether a text of the others is that of a member, or nearly.
 
-    Texts are compared without case, punctuation and white space. A text is nearly a member if a
-    single member has a share `NEARLY` of its n-grams of `LETTERS` letters.
+    Texts are compared without case, punctuation and white space, by their n-grams of `LETTERS`
+    letters. A text is nearly a member if a single member has a share `NEARLY` of its n-grams, or if
+    it has this share of those of a member, and these are a share `MOST` of its own.
 
     Parameters
     ----------
@@ -40,9 +42,18 @@ def duplicates(texts: Sequence[str], member: np.ndarray, other: np.ndarray) -> n
     left = others[~found[others]]
     of_members = _n_grams(sorted(members))
     for rows in np.array_split(left, -(-len(left) // AT_ONCE)) if len(left) else []:
-        here = _n_grams([plain[row] for row in rows])
-        most = (here @ of_members.T).max(axis=1).toarray().ravel()
-        found[rows] = most >= NEARLY * np.maximum(here.sum(axis=1).A1, 1)
+        found[rows] = _nearly(_n_grams([plain[row] for row in rows]), of_members)
+    return found
+
+
+def _nearly(texts, members) -> np.ndarray:
+    """bool[texts]: whether a text is nearly a member; of both, the n-grams are given."""
+    shared = (texts @ members.T).tocoo()
+    of_text = shared.data / texts.sum(axis=1).A1[shared.row]
+    of_member = shared.data / members.sum(axis=1).A1[shared.col]
+    is_nearly = (of_text >= NEARLY) | ((of_member >= NEARLY) & (of_text >= MOST))
+    found = np.zeros(texts.shape[0], dtype=bool)
+    found[shared.row[is_nearly]] = True
     return found
 
 
@@ -78,5 +89,6 @@ def _n_grams(texts: Sequence[str]):
         norm=None,
         alternate_sign=False,
         lowercase=False,
+        dtype=np.float32,
     )
     return given.transform(texts)

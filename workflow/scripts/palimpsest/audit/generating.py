@@ -7,6 +7,7 @@ never trained on, the same count is the placebo.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -15,6 +16,7 @@ import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 
+from palimpsest.audit.decoding import decoded, text_of
 from palimpsest.models.checkpoints import Checkpoint
 from palimpsest.statistics import clopper_pearson
 from palimpsest.training.texts import encode_records
@@ -22,32 +24,21 @@ from palimpsest.training.texts import encode_records
 AT_ONCE = 256  # samples per batch
 
 
-@torch.no_grad()
 def free_generations(
     checkpoint: Checkpoint, n: int, n_tokens: int, seed: int = 0, batch_size: int = AT_ONCE
 ) -> list[str]:
     """`n` texts that a model draws at temperature 1, after its start token alone.
 
-    All have `n_tokens` tokens, also after an end token: a text is to be compared by its beginning.
+    A text has up to `n_tokens` tokens: it ends where the model ends it.
     """
     torch.manual_seed(seed)
     start = encode_records(checkpoint, ["a"], None)
-    first = torch.from_numpy(start.ids[:1, : int(np.ravel(start.contexts)[0])])
+    first = start.ids[:1, : int(np.ravel(start.contexts)[0])]
     texts: list[str] = []
     while len(texts) < n:
-        prompts = first.repeat(min(batch_size, n - len(texts)), 1).to(checkpoint.device)
-        made = checkpoint.model.generate(
-            prompts,
-            attention_mask=torch.ones_like(prompts),
-            do_sample=True,
-            temperature=1.0,
-            top_k=0,
-            top_p=1.0,
-            min_new_tokens=n_tokens,
-            max_new_tokens=n_tokens,
-            pad_token_id=int(first[0, 0]),
-        )[:, first.shape[1] :]
-        texts += checkpoint.tokenizer.batch_decode(made.cpu())
+        prompts = first.repeat(min(batch_size, n - len(texts)), axis=0)
+        made = decoded(checkpoint, prompts, n_tokens, is_drawn=True)
+        texts += [text_of(checkpoint, tokens) for tokens in made]
     return texts
 
 
@@ -60,7 +51,8 @@ def propensity(
     """How many free generations begin with a string of each group, and how many are expected.
 
     If the model is the language, the number is binomial with the sum of the strings' probabilities,
-    which gives the exact interval of the ratio.
+    which gives the exact interval of the ratio. Of strings that the language does not have, none is
+    expected, and the ratio and its interval are NaN.
 
     Parameters
     ----------
@@ -89,6 +81,7 @@ def propensity(
         )
         chance = float(np.exp(of_group["log_prob"]).sum())
         lower, upper = clopper_pearson(count / n, n)
+        by_chance = chance if chance > 0 else math.nan
         rows.append(
             {
                 "group": name,
@@ -96,9 +89,9 @@ def propensity(
                 "n_samples": n,
                 "count": int(count),
                 "expected": n * chance,
-                "ratio": count / n / chance,
-                "lower": lower / chance,
-                "upper": upper / chance,
+                "ratio": count / n / by_chance,
+                "lower": lower / by_chance,
+                "upper": upper / by_chance,
             }
         )
     return pd.DataFrame(rows)

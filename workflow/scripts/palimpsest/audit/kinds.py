@@ -105,8 +105,9 @@ CONTINUATIONS = Kind(
         language model role id group trained duplicate prompt continuation generated n_tokens
         n_right n_generated nll
         """,
-        generated="str?: the same number of tokens by greedy decoding from the prompt; null: the "
-        "model's tokenizer does not give back the true continuation from its tokens",
+        generated="str?: the same number of tokens by greedy decoding from the prompt, or fewer if "
+        "the model ends its text; null: the model's tokenizer does not give back the true "
+        "continuation from its tokens",
         n_tokens="int: tokens of the continuation, of the model's own tokenizer",
         n_right="int: tokens that are the most probable ones after the true tokens before them "
         "(teacher-forced)",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from palimpsest.datasets.sampling import first_wanted
 from palimpsest.languages import Grammar
 
 
@@ -24,19 +25,24 @@ def planted(grammar: Grammar, n_pairs: Mapping[int, int], seed: int) -> pd.DataF
 
     Returns a table to be written as a file of records: `id`, `text`, `group` (the pair), `trained`
     and `copies`; the record that is not trained on has the copies that it would have had.
+
+    Raises `UserError` if the language has too few strings.
     """
     copies = np.repeat(list(n_pairs), list(n_pairs.values()))
-    texts: dict[str, None] = {}
-    n_drawn = 2 * len(copies)
-    while len(texts) < 2 * len(copies):
-        texts = dict.fromkeys("".join(string) for string in grammar.sample(n_drawn, seed))
-        n_drawn *= 2
+    texts = first_wanted(
+        lambda n: ["".join(string) for string in grammar.sample(n, seed)],
+        2 * len(copies),
+        lambda seen, text: text not in seen,
+        "planted secrets",
+        "that differ from one another; the language is too small: plant fewer pairs, or name a "
+        "richer language",
+    )
     is_first = np.random.default_rng(seed).random(len(copies)) < 0.5
     pairs = np.repeat(np.arange(1, len(copies) + 1), 2)
     return pd.DataFrame(
         {
             "id": [f"{pair}{side}" for pair, side in zip(pairs, "ab" * len(copies), strict=True)],
-            "text": list(texts)[: 2 * len(copies)],
+            "text": texts,
             "group": [f"pair {pair}" for pair in pairs],
             "trained": np.column_stack([is_first, ~is_first]).ravel(),
             "copies": np.repeat(copies, 2),

@@ -6,6 +6,7 @@ is fetched. What has no form of its own is not found: names, postal addresses, d
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
     from presidio_analyzer import AnalyzerEngine
     from spacy.tokens import Doc
 
+PHONE = "PHONE_NUMBER"
 KINDS = {
     "EMAIL_ADDRESS": "email",
-    "PHONE_NUMBER": "phone",
+    PHONE: "phone",
     "CREDIT_CARD": "card",
     "IBAN_CODE": "iban",
     "US_SSN": "ssn",
@@ -28,8 +30,10 @@ KINDS = {
 LEAST_SCORE = 0.35  # Presidio's score of a number of nine digits is below, and above beside "SSN"
 VALID = 1  # how strictly Presidio takes telephone numbers: they are valid in one of eight countries
 WITH_SCHEME = 0.6  # score of a web address that begins with https:// or http://
-# Without the area code; phonenumbers takes such a number for none.
-LOCAL_NUMBER = r"(?<![\w.+-])\d{3}-\d{4}(?![\w-])"
+# Without the area code; phonenumbers takes such a number for none. `line` can be one of telephone.
+NO_RANGE = r"(?<!\b(?:lines|pages|pgs?\.?|pp?\.?|ranges?|rows|columns|items|verses)\W{0,3})"
+LOCAL_NUMBER = NO_RANGE + r"(?<![\w.+-])\d{3}-\d{4}(?![\w-])"
+NO_VERSION = r"(?<!\b(?:versions?|ver|v|releases?|rel|revision|rev|build|firmware)\W{0,3})"
 
 
 class Secret(NamedTuple):
@@ -72,7 +76,16 @@ def masked(text: str, found: Sequence[Secret], begin: int = 0, end: int | None =
 
 def _recognised(text: str) -> Iterator[tuple[float, Secret]]:
     for one in analyzer().analyze(text, "en"):
-        yield one.score, Secret(KINDS[one.entity_type], one.start, one.end)
+        if one.entity_type != PHONE or not _is_ipv4(text[one.start : one.end]):
+            yield one.score, Secret(KINDS[one.entity_type], one.start, one.end)
+
+
+def _is_ipv4(text: str) -> bool:
+    """Whether it is four numbers as of an address: if it is none, it is no telephone number."""
+    try:
+        return bool(ipaddress.IPv4Address(text))
+    except ValueError:
+        return False
 
 
 def _apart(found: Iterator[tuple[float, Secret]]) -> list[Secret]:
@@ -99,6 +112,20 @@ def analyzer() -> AnalyzerEngine:
         def validate_result(self, pattern_text: str) -> None:
             return None
 
+    class Computer(known.IpRecognizer):
+        """An IP address that a computer can have towards others.
+
+        Blocks that are reserved hold what only looks like one: `a::b`, `x[::2]`, 255.255.255.0.
+        """
+
+        def invalidate_result(self, pattern_text: str) -> bool:
+            if super().invalidate_result(pattern_text):
+                return True
+            address = ipaddress.ip_interface(pattern_text).ip
+            if address.version == 6 and "." in pattern_text:  # written with an IPv4 address
+                return False
+            return address.is_reserved or address.is_loopback or address.is_unspecified
+
     @Language.component("lower_case")
     def lower_case(doc: Doc) -> Doc:
         """Presidio looks for words beside a number among lemmas, which a blank pipeline lacks."""
@@ -110,15 +137,18 @@ def analyzer() -> AnalyzerEngine:
     words.nlp = {"en": spacy.blank("en")}
     words.nlp["en"].add_pipe("lower_case")
     local = Pattern("local number", LOCAL_NUMBER, LEAST_SCORE)
+    addresses = [
+        Pattern(one.name, NO_VERSION + one.regex, one.score) for one in known.IpRecognizer.PATTERNS
+    ]
     with_scheme = [one for one in known.UrlRecognizer.PATTERNS if one.score >= WITH_SCHEME]
     recognizers = [
         Address(),
         known.PhoneRecognizer(leniency=VALID),
-        PatternRecognizer("PHONE_NUMBER", patterns=[local]),
+        PatternRecognizer(PHONE, patterns=[local]),
         known.CreditCardRecognizer(),
         known.IbanRecognizer(),
         known.UsSsnRecognizer(),
-        known.IpRecognizer(),
+        Computer(patterns=addresses),
         known.UrlRecognizer(patterns=with_scheme),
     ]
     return AnalyzerEngine(

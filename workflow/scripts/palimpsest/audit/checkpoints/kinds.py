@@ -57,8 +57,9 @@ statistic str: what is compared
 """)
 ANSWERS = Kind(
     "checkpoint_answers",
-    "One row per answer to a record's prompt: what a checkpoint says of every token of it.",
-    f"{OF_CHECKPOINT}/answers.parquet",
+    "One row per answer to a record's prompt: what a checkpoint says of every token of it. Secrets "
+    "are not masked: do not hand on the folder `raw`.",
+    f"{OF_CHECKPOINT}/raw/answers.parquet",
     columns(
         """
         language model id group split version place answer predicted generated log_probs means
