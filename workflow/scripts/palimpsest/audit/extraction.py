@@ -77,8 +77,13 @@ def log10_samples(log_probability: ArrayLike, probability: float = LIKELY) -> np
     return np.maximum(needed, 0) / math.log(10)
 
 
-def longest_span(text: str, generated: str) -> str:
-    """The longest part of a text that is in another one, the first if there are several."""
+def longest_span(text: str, generated: str | None) -> str:
+    """The longest part of a text that is in another one, the first if there are several.
+
+    In nothing, it is empty.
+    """
+    if generated is None:
+        return ""
     match = SequenceMatcher(None, text, generated, autojunk=False).find_longest_match()
     return text[match.a : match.a + match.size]
 
