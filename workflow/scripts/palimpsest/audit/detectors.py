@@ -26,7 +26,7 @@ from palimpsest.audit.kinds import (
     SCORES,
     TARGET,
 )
-from palimpsest.audit.roc_curves import judged
+from palimpsest.audit.roc_curves import judged, rank_at
 from palimpsest.claims import RETRAINING
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.making import makes, reads
@@ -113,7 +113,8 @@ def of_retraining(answers: pd.DataFrame, model: str, seed: int) -> pd.DataFrame:
 class Threshold(NamedTuple):
     """Records with a score above `score` are found: `n_before` of those never trained on.
 
-    `score` is the `rank`-th highest of theirs; without equal scores, rank - 1 are before.
+    `score` is the `rank`-th highest of theirs, see `rank_at`; without equal scores, rank - 1 are
+    before.
     """
 
     score: float
@@ -121,12 +122,17 @@ class Threshold(NamedTuple):
     n_before: int
 
 
-def threshold(unseen: np.ndarray, rate: float) -> Threshold:
+def threshold(unseen: np.ndarray, group: np.ndarray, rate: float) -> Threshold:
     """The score that a further record never trained on exceeds in a share of `rate` at most.
 
-    `unseen` is float[records]. Of so few that there is no such score, it is infinite.
+    The further record is of another group. Of so few groups that there is no such score, it is
+    infinite.
+
+    Parameters
+    ----------
+    unseen, group : float[records], and the names of their groups
     """
-    rank = int((np.arange(1, len(unseen) + 1) / (len(unseen) + 1) <= rate).sum())
+    rank = rank_at(rate, len(unseen), effective_groups(group))
     if not rank:
         return Threshold(np.inf, 0, 0)
     score = np.sort(unseen)[-rank]
@@ -144,9 +150,9 @@ def judgements(rows: pd.DataFrame, rate: float) -> Iterator[dict]:
     """
     member = rows["trained"].to_numpy()
     score = rows["score"].to_numpy()
-    limit = threshold(score[~member], rate)
-    is_found = score > limit.score
     group = rows["group"].to_numpy()
+    limit = threshold(score[~member], group[~member], rate)
+    is_found = score > limit.score
     alarms = false_alarms(limit, group[~member])
     half = (1 + CONFIDENCE) / 2
     yield _row(FALSE_ALARMS, ALL_COPIES, is_found[~member], alarms)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from palimpsest.records.intervals import share_below_quantile
 from palimpsest.statistics import (
     CONFIDENCE,
     NO_INTERVAL,
@@ -18,7 +19,7 @@ from palimpsest.statistics import (
 if TYPE_CHECKING:  # figures import this module, before any job
     import pandas as pd
 
-DRAWS = 1000  # of the bootstrap
+FEWEST_GROUPS = 2  # independent ones on each side, without which there is no interval
 AUC = "auc"
 TPR = "tpr@"  # before the share of false positives in the name of a statistic
 
@@ -46,22 +47,53 @@ def roc(score: np.ndarray, member: np.ndarray) -> Curve:
     score : float[texts], higher for texts that are taken for members
     member : bool[texts]; ValueError without a member or without a non-member
     """
-    return Curve(*(rates[0] for rates in _curves(score, member, np.ones((1, len(score))))))
+    _check_sides(member)
+    order = np.argsort(-score, kind="stable")
+    is_last = np.append(np.diff(score[order]) != 0, True)
+    rates = (np.cumsum(side[order])[is_last] / side.sum() for side in (~member, member))
+    return Curve(*(np.append(0.0, rate) for rate in rates))
 
 
 def auc(score: np.ndarray, member: np.ndarray) -> float:
     """The probability that a member has a higher score than a non-member; ties count a half."""
-    return float(_auc(*_curves(score, member, np.ones((1, len(score)))))[0])
+    _check_sides(member)
+    return float(_shares_below(score[~member], score[member]).mean())
 
 
-def tpr_at(score: np.ndarray, member: np.ndarray, fpr: float) -> float:
-    """The share of members found at a share of false positives of `fpr` at most.
+def tpr_at(
+    score: np.ndarray, member: np.ndarray, fpr: float, group: np.ndarray | None = None
+) -> float:
+    """The share of members with scores above that of a non-member, see `rank_at`.
 
-    NaN with so few non-members that a single one is a larger share.
+    A further non-member is above, too, with a probability of `fpr` at most. NaN with so few
+    non-members that there is no such score.
+
+    Parameters
+    ----------
+    score, member : see `roc`
+    group : [texts], the names of groups whose texts are not independent; each text is one by
+        default
     """
-    if fpr * np.count_nonzero(~member) < 1:
-        return np.nan
-    return float(_tpr_at(*_curves(score, member, np.ones((1, len(score)))), fpr)[0])
+    _check_sides(member)
+    others = score[~member]
+    n_groups = len(others) if group is None else effective_groups(group[~member])
+    rank = rank_at(fpr, len(others), n_groups)
+    return float((score[member] > np.sort(others)[-rank]).mean()) if rank else np.nan
+
+
+def rank_at(rate: float, n: int, n_groups: float) -> int:
+    """The rank of the non-member whose score a further one exceeds in a share of `rate` at most.
+
+    It exceeds the r-th highest of n independent scores with a probability of r / (n + 1). Scores of
+    a group can all be the highest, so r - 1 of n scores count as that share of the groups. 0 if
+    even the highest of all is exceeded more often.
+
+    Parameters
+    ----------
+    n, n_groups : non-members, and the number of independent ones, see `effective_groups`
+    """
+    before = np.arange(n) * (n_groups / n)
+    return int(((before + 1) / (n_groups + 1) <= rate).sum())
 
 
 def statistics(
@@ -69,90 +101,94 @@ def statistics(
     member: np.ndarray,
     group: np.ndarray,
     false_positive_rates: Sequence[float],
-    seed: int = 0,
 ) -> dict[str, Interval]:
-    """AUC and true positive rates with 95 % intervals, by a bootstrap over groups of texts.
+    """AUC and true positive rates with 95 % intervals over groups of texts.
 
-    Groups of members and groups of non-members are drawn anew separately; a group with both counts
-    as two. An interval speaks of other texts, and not of other models. That of the AUC is symmetric
-    on the scale of logits, which keeps it within 0 and 1. Where no draw differs from the others, as
-    with perfect separation, the ends are exact ones, see `unanimous`.
+    A group with members and non-members counts as two. An interval speaks of other texts, and not
+    of other models. With fewer than `FEWEST_GROUPS` independent groups on a side, there are values
+    and no intervals.
 
     Parameters
     ----------
     score, member : see `roc`
     group : [texts], the names of groups whose texts are not independent
     """
-    weights = _drawn(member, group, seed)
-    curves = _curves(score, member, weights)
-    n_members, n_others = (effective_groups(group[side]) for side in (member, ~member))
-    value, drawn = auc(score, member), _auc(*curves)
-    if is_constant(drawn):
-        found = {AUC: Interval(value, *unanimous(value, min(n_members, n_others)))}
-    else:
-        found = {AUC: Interval(value, *_around(value, drawn))}
-    for rate in false_positive_rates:
-        value = tpr_at(score, member, rate)
-        ends = (
-            NO_INTERVAL[1:] if np.isnan(value) else _ends(_tpr_at(*curves, rate), value, n_members)
-        )
-        found[f"{TPR}{rate:g}"] = Interval(value, *ends)
-    return found
+    value = auc(score, member)
+    n_groups = np.array([effective_groups(group[side]) for side in (member, ~member)])
+    of_rates = {
+        f"{TPR}{rate:g}": _found_at(score[member], score[~member], n_groups, rate)
+        for rate in false_positive_rates
+    }
+    if n_groups.min() < FEWEST_GROUPS:
+        values = {AUC: value, **{name: one.mean for name, one in of_rates.items()}}
+        return {name: NO_INTERVAL._replace(mean=one) for name, one in values.items()}
+    return {AUC: Interval(value, *_auc_ends(score, member, group, n_groups)), **of_rates}
 
 
-def _drawn(member: np.ndarray, group: np.ndarray, seed: int) -> np.ndarray:
-    """int[draws, texts]: how often each text is drawn, with its group."""
-    chance = np.random.default_rng(seed)
-    weights = np.zeros((DRAWS, len(member)))
-    for side in (member, ~member):
-        _, of_text = np.unique(group[side].astype(str), return_inverse=True)
-        n = of_text.max() + 1
-        weights[:, side] = chance.multinomial(n, np.full(n, 1 / n), DRAWS)[:, of_text]
-    return weights
+def _found_at(
+    members: np.ndarray, others: np.ndarray, n_groups: np.ndarray, rate: float
+) -> Interval:
+    """The share of members above the score of a non-member, see `rank_at`, with its interval."""
+    rank = rank_at(rate, len(others), n_groups[1])
+    if not rank:
+        return NO_INTERVAL
+    return share_below_quantile(-members, -others, rank, *n_groups, level=rate)
 
 
-def _curves(
-    score: np.ndarray, member: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """False and true positive rates float64[draws, points], for texts with weights[draws, texts].
-
-    All curves have a point for each distinct score, after (0, 0).
-    """
+def _check_sides(member: np.ndarray) -> None:
     if member.all() or not member.any():
         raise ValueError("a ROC curve needs members and non-members")
-    order = np.argsort(-score, kind="stable")
-    is_last = np.append(np.diff(score[order]) != 0, True)
-    rates = []
-    for side in (~member, member):
-        counts = np.cumsum(weights[:, order] * side[order], axis=1)[:, is_last]
-        rates.append(np.pad(counts / counts[:, -1:], ((0, 0), (1, 0))))
-    return rates[0], rates[1]
 
 
-def _auc(fpr: np.ndarray, tpr: np.ndarray) -> np.ndarray:
-    return np.trapezoid(tpr, fpr, axis=1)
+def _shares_below(scores: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """float64[limits]: the share of scores that are below each limit; equal ones count a half."""
+    rising = np.sort(scores)
+    below, up_to = (np.searchsorted(rising, limits, side) for side in ("left", "right"))
+    return (below + up_to) / (2 * len(scores))
 
 
-def _tpr_at(fpr: np.ndarray, tpr: np.ndarray, rate: float) -> np.ndarray:
-    """float64[draws]: the highest true positive rate at `rate` false positives at most."""
-    return np.where(fpr <= rate * (1 + 1e-12), tpr, 0.0).max(axis=1)
+def _auc_ends(
+    score: np.ndarray, member: np.ndarray, group: np.ndarray, n_groups: np.ndarray
+) -> tuple[float, float]:
+    """The ends of the interval of an AUC.
 
+    The share of non-members below a member has a mean and a variance over groups of members, and
+    the share of members below a non-member one over groups of non-members. Their sum is the
+    variance of the AUC. The interval is Student's on the scale of logits, which keeps it within 0
+    and 1. Where no group differs from the others, as with perfect separation, there is no variance,
+    and the ends are exact ones, see `unanimous`.
 
-def _ends(drawn: np.ndarray, value: float, n: float) -> tuple[float, float]:
-    beyond = (1 - CONFIDENCE) / 2
-    lower, upper = np.quantile(drawn, [beyond, 1 - beyond])
-    return unanimous(value, n) if is_constant([lower, upper]) else (float(lower), float(upper))
-
-
-def _around(value: float, drawn: np.ndarray) -> tuple[float, float]:
-    """The ends of the interval of an AUC between 0 and 1, from draws.
-
-    Source: Pepe, The statistical evaluation of medical tests (2003), section 5.2.
+    Source: DeLong, DeLong and Clarke-Pearson, Biometrics 44 (1988); of groups: Obuchowski,
+    Biometrics 53 (1997); degrees of freedom: Satterthwaite, Biometrics Bulletin 2 (1946); logits:
+    Pepe, The statistical evaluation of medical tests (2003), section 5.2.
     """
-    from scipy.special import expit, logit, ndtri
+    # Imported here, because figures import this module before any job, and scipy loads slowly.
+    from scipy.special import expit, logit, stdtrit
 
-    reach = ndtri((1 + CONFIDENCE) / 2) * drawn.std() / (value * (1 - value))
-    return float(expit(logit(value) - reach)), float(expit(logit(value) + reach))
+    value = auc(score, member)
+    variances = np.array(
+        [
+            _variance(_shares_below(score[~side], score[side]), group[side], n)
+            for side, n in zip((member, ~member), n_groups, strict=True)
+        ]
+    )
+    lower, upper = unanimous(value, n_groups.min())
+    if not variances.any():
+        return lower, upper
+    degrees = variances.sum() ** 2 / (variances**2 / (n_groups - 1)).sum()
+    deviation = np.sqrt(variances.sum()) / (value * (1 - value))
+    reach = stdtrit(degrees, (1 + CONFIDENCE) / 2) * deviation
+    ends = expit(logit(value) + np.array([-reach, reach]))
+    return min(lower, float(ends[0])), max(upper, float(ends[1]))
+
+
+def _variance(values: np.ndarray, group: np.ndarray, n_groups: float) -> float:
+    """The variance of the mean of values, over groups; 0 if only rounding differs."""
+    _, of_text, sizes = np.unique(group.astype(str), return_inverse=True, return_counts=True)
+    apart = np.bincount(of_text, values) / sizes - values.mean()
+    if is_constant(apart, magnitude=1.0):
+        return 0.0
+    return n_groups / (n_groups - 1) * ((sizes * apart) ** 2).sum() / len(values) ** 2
 
 
 def unanimous(value: float, n: float) -> tuple[float, float]:

@@ -29,26 +29,33 @@ def newcombe(share: float, other: float, n: float, n_other: float) -> tuple[floa
 
 
 def share_below_quantile(
-    values: np.ndarray, others: np.ndarray, rank: int, n: float, n_others: float
+    values: np.ndarray,
+    others: np.ndarray,
+    rank: int,
+    n: float,
+    n_others: float,
+    level: float | None = None,
 ) -> Interval:
     """The share of values below a low quantile of others, with its 95 % interval.
 
-    The quantile of level rank / (number of others + 1) is estimated by the `rank`-th lowest of the
-    others. Two errors add up as in `newcombe`: that of the share below a given threshold, by
-    Wilson's interval, and that of the threshold, by fractional order statistics of the others. The
-    share below a threshold that is between two of the others, or below the lowest, is interpolated.
+    The quantile is estimated by the `rank`-th lowest of the others. Two errors add up as in
+    `newcombe`: that of the share below a given threshold, by Wilson's interval, and that of the
+    threshold, by fractional order statistics of the others. The share below a threshold that is
+    between two of the others, or below the lowest, is interpolated.
 
     Parameters
     ----------
     values, others : float[any], float[any]
     rank : from 1
     n, n_others : the effective numbers of groups of both, see `newcombe`
+    level : of the quantile; that of the rank by default, rank / (number of others + 1)
     """
+    level = rank / (len(others) + 1) if level is None else level
     thresholds, counts = np.unique(others, return_counts=True)
     shares = np.searchsorted(np.sort(values), thresholds) / len(values)
     levels = counts.cumsum() / len(others) * n_others / (n_others + 1)
     share = float(shares[np.searchsorted(thresholds, np.partition(others, rank - 1)[rank - 1])])
-    ends = quantile_levels(rank / (len(others) + 1), n_others)
+    ends = quantile_levels(level, n_others)
     below, above = np.interp(ends, [0, *levels, 1], [0, *shares, 1])
     low, high = wilson(share, n)
     return Interval(
