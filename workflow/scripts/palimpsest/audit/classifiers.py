@@ -12,6 +12,7 @@ import pandas as pd
 
 COMBINED, BLIND = "combined", "blind"
 LEAST = 10  # members, and as many non-members, without which nothing is learned
+LEAST_GROUPS = 2  # of members, and as many of non-members, in each half
 
 
 def combined(scores: pd.DataFrame, member: np.ndarray, group: np.ndarray, seed: int) -> np.ndarray:
@@ -42,32 +43,59 @@ def blind(texts: list[str], member: np.ndarray, group: np.ndarray, seed: int) ->
     """
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
 
     words = CountVectorizer(ngram_range=(1, 2), binary=True, token_pattern=r"(?u)\b\w+\b")
-    given = np.array(texts, dtype=object)
-    return _by_others(make_pipeline(words, LogisticRegression()), given, member, group, seed)
+    if not any(map(words.build_analyzer(), texts)):
+        return np.full(len(texts), 0.5)  # all are alike
+    # Which words there are tells nothing of members, and a half may have no word at all.
+    given = words.fit_transform(texts)
+    return _by_others(LogisticRegression(), given, member, group, seed)
 
 
-def can_learn(member: np.ndarray) -> bool:
-    return min(member.sum(), (~member).sum()) >= LEAST
+def can_learn(member: np.ndarray, group: np.ndarray | None = None, seed: int = 0) -> bool:
+    """Whether members can be learned in each half of the groups, and found in the other one.
+
+    This takes `LEAST` members and as many others, and in each half two groups or more of both. If
+    labels follow groups, such as sources, then there are not.
+
+    Parameters
+    ----------
+    member, group : see `combined`; each text is a group of its own by default
+    """
+    if min(member.sum(), (~member).sum()) < LEAST:
+        return False
+    names = np.arange(len(member)) if group is None else group
+    if (
+        min(len(np.unique(names[side].astype(str))) for side in (member, ~member))
+        < 2 * LEAST_GROUPS
+    ):
+        return False
+    return all(
+        len(np.unique(names[half][side[half]].astype(str))) >= LEAST_GROUPS
+        for _, half in _halves(member, names, seed)
+        for side in (member, ~member)
+    )
 
 
-def _by_others(
-    model, given: np.ndarray, member: np.ndarray, group: np.ndarray, seed: int
-) -> np.ndarray:
+def _by_others(model, given, member: np.ndarray, group: np.ndarray, seed: int) -> np.ndarray:
     """The scores of each half of the groups by a classifier that was trained on the other half."""
     from scipy.stats import rankdata
     from sklearn.base import clone
-    from sklearn.model_selection import StratifiedGroupKFold
 
     found = np.zeros(len(member))
-    halves = StratifiedGroupKFold(2, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         # Of few texts there are fewer quantiles.
         warnings.filterwarnings("ignore", message="n_quantiles")
-        for others, own in halves.split(given, member, group.astype(str)):
+        for others, own in _halves(member, group, seed):
             fitted = clone(model).fit(given[others], member[others])
             # Two classifiers' odds are on scales of their own; ranks within a half are comparable.
             found[own] = rankdata(fitted.decision_function(given[own])) / len(own)
     return found
+
+
+def _halves(member: np.ndarray, group: np.ndarray, seed: int) -> list[tuple]:
+    """The two halves of the groups, each after the other one: int[any] places of texts."""
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    halves = StratifiedGroupKFold(2, shuffle=True, random_state=seed)
+    return list(halves.split(member, member, group.astype(str)))

@@ -80,8 +80,10 @@ n_found int: those of them whose score is above the threshold; for epsilon, gues
 n_records int: records of the side that are long enough for a continuation
 n_extracted int: those of them whose whole continuation the model gives, token by token
 share float: n_extracted / n_records
-value float?: the statistic; null: too few records never trained on for so few false positives
-lower float?: lower end of its 95 % interval, over groups of records; null likewise
+value float?: the statistic; null: too few groups of records never trained on for so few false
+    positives
+lower float?: lower end of its 95 % interval, over groups of records; null likewise, and if the
+    members or the others are of one group
 upper float?: its upper end
 """)
 PASSES = Kind(
@@ -193,10 +195,10 @@ DETECTORS = Kind(
         statistic="str: recall, precision (if there are as many members as others), false alarms, "
         "or replacement epsilon (the privacy loss where the other record of its pair replaces a "
         "member with its copies, from one model; that of adding or removing it is at least half)",
-        value="float?: the statistic; null: too few records never trained on, a precision of "
+        value="float?: the statistic; null: too few groups never trained on, a precision of "
         "nothing found, or epsilon, of which only a lower bound is known",
         lower="float?: lower end of its 95 % interval (exact), over groups of records; of "
-        "epsilon, the bound with a confidence of 95 %; null: too few records never trained on",
+        "epsilon, the bound with a confidence of 95 %; null: too few groups never trained on",
         upper="float?: its upper end; null likewise, and for epsilon",
     ),
 )

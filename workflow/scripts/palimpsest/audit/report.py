@@ -10,6 +10,7 @@ from palimpsest.audit import kinds
 from palimpsest.audit.checkpoints import kinds as checkpoint_kinds
 from palimpsest.audit.checkpoints import report_rows
 from palimpsest.audit.claims import QUESTIONS
+from palimpsest.audit.classifiers import BLIND, LEAST
 from palimpsest.audit.references import OTHER, is_private
 from palimpsest.audit.references import sides as sides_of
 from palimpsest.audit.roc_curves import AUC, TPR
@@ -42,7 +43,10 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
         before["attacks"] = html.without_curves(without_curves(private, roc))
         before["recited"] = html.answers(answers(private, findings))
     after = {
-        "attacks": shown(html.attacks, attack_rows, roc) + shown(html.duplicates, duplicates, roc),
+        "attacks": shown(html.attacks, attack_rows, roc)
+        + shown(html.duplicates, duplicates, roc)
+        + shown(html.without_intervals, without_intervals, roc)
+        + shown(html.without_learning, without_learning, roc),
         "recited": shown(html.shares, share_rows, private)
         + shown(partial(html.findings, most=MOST), finding_rows, findings),
         "references": shown(html.references, reference_rows, explained),
@@ -190,8 +194,29 @@ def duplicates(roc: pd.DataFrame) -> list[dict]:
     return found[[*TARGET, "n_duplicates"]].to_dict("records")
 
 
+def without_intervals(roc: pd.DataFrame) -> list[dict]:
+    """The targets of which members or others are of a single group, or nearly."""
+    found = roc[(roc["statistic"] == AUC) & roc["lower"].isna()].drop_duplicates(TARGET)
+    return found[TARGET].to_dict("records")
+
+
+def without_learning(roc: pd.DataFrame) -> list[dict]:
+    """The targets of which members cannot be learned, and whether too few records are the cause."""
+    return [
+        {
+            **target,
+            "least": LEAST,
+            "is_few": found[["n_members", "n_unseen"]].min(axis=None) < LEAST,
+        }
+        for target, found in groups(roc, TARGET)
+        if BLIND not in set(found["attack"])
+    ]
+
+
 def _interval(row) -> str:
-    """A share with its interval, such as 1.00 [0.85, 1.00]; a dash if there is none."""
+    """A share with its interval, such as 1.00 [0.85, 1.00]; a dash if there is no share."""
     if pd.isna(row.value):
         return number(None)
+    if pd.isna(row.lower):
+        return f"{row.value:.2f}"
     return f"{row.value:.2f} [{row.lower:.2f}, {row.upper:.2f}]"

@@ -112,8 +112,8 @@ MEMBERSHIP = Kind(
         "language model checkpoint role attack statistic value? lower upper",
         statistic="str: auc, or tpr@x: the share of forget records found at a share x of false "
         "positives",
-        value="float: the statistic; null: too few records never trained on for so few false "
-        "positives",
+        value="float: the statistic; null: too few groups of records never trained on for so few "
+        "false positives",
     ),
 )
 TOLD_APART = Kind(

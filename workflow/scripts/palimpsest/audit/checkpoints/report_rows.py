@@ -125,6 +125,7 @@ def left_out(gaps: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> list[dic
                 "few": few,
                 "labellings": comb(2 * few, few),
                 "no_holdout": lacks[kinds.MEMBERSHIP.name],
+                "no_intervals": _is_without_intervals(tables[kinds.MEMBERSHIP.name], of_set),
                 "no_false": lacks[kinds.FORGET_QUALITY.name],
             }
         )
@@ -133,6 +134,10 @@ def left_out(gaps: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> list[dic
 
 def _has(table: pd.DataFrame, of_set: Mapping[str, str]) -> bool:
     return not table.empty and bool((table[SET] == pd.Series(of_set)).all(axis=1).any())
+
+
+def _is_without_intervals(membership: pd.DataFrame, of_set: Mapping[str, str]) -> bool:
+    return any(pd.isna(row.lower) for row in _aucs(membership, of_set).values())
 
 
 def _listed(values: Iterable[float]) -> str:
