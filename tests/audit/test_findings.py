@@ -162,13 +162,42 @@ def test_nothing_is_recited(tmp_path):
     assert recited.isna().all()
 
 
+def roc_of(**differs):
+    """The table `attack_roc` of one attack, and what is different."""
+    row = {"language": "mine", "model": "tuned", "attack": "loss", "n_members": 7, "n_unseen": 2}
+    row |= {"n_duplicates": 0, "statistic": "auc", "value": 0.5, "lower": 0.4, "upper": 0.6}
+    assert set(row) == set(ROC.names)
+    return pd.DataFrame([{**row, **differs}])
+
+
 def test_the_report_counts_duplicates(found):
-    roc = {"language": "mine", "model": "tuned", "attack": "loss", "n_members": 7, "n_unseen": 2}
-    roc |= {"n_duplicates": 1, "statistic": "auc", "value": 0.5, "lower": 0.4, "upper": 0.6}
-    assert set(roc) == set(ROC.names)
-    said = text_of(part({**found[0], ROC.name: pd.DataFrame([roc])}))
+    said = text_of(part({**found[0], ROC.name: roc_of(n_duplicates=1)}))
     assert (
         "1 of the records in mine on which tuned is said not to have been trained is (nearly)"
         in said
     )
     assert "no curves" not in said
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({}, "they need 10 members and as many others"),
+        ({"n_members": 20, "n_unseen": 20}, "labels follow groups"),
+        ({"attack": "blind"}, None),
+    ],
+)
+def test_the_report_says_why_nothing_is_learned(found, given, reason):
+    said = text_of(part({**found[0], ROC.name: roc_of(**given)}))
+    assert ("there is no blind attack" in said) == (reason is not None)
+    assert reason is None or reason in said
+
+
+def test_a_missing_interval_is_said_and_is_no_finding(found):
+    alone = roc_of(value=0.987, lower=None, upper=None)
+    said = text_of(part({**found[0], ROC.name: alone}))
+    assert "For tuned on mine there are no intervals" in said
+    assert "no attack is known to find anything" in said
+    assert "0.99" in said
+    assert "nan" not in said
+    assert "no intervals" not in text_of(part({**found[0], ROC.name: roc_of()}))

@@ -96,8 +96,13 @@ def test_categories(text, kind):
     assert category(text) == kind
 
 
+# Sides alternate: otherwise members would have smaller numbers, and so differ in kind.
 RECORDS = [
-    {"id": f"r{number}", "text": f"Ann number {number} was born in Lund.", "trained": number < 14}
+    {
+        "id": f"r{number}",
+        "text": f"Ann number {number} was born in Lund.",
+        "trained": number % 2 == 0,
+    }
     for number in range(28)
 ]
 
@@ -163,11 +168,13 @@ def test_an_audit_has_all_attacks(audit):
 
 
 def test_the_report_of_an_audit(audit, tmp_path):
-    """A model of random weights never saw a record: no attack but chance."""
+    """A model of random weights never saw a record: no attack finds more than by chance."""
     job, _, made, continuations = audit
     roc = roc_table(made, false_positive_rates=[0.1])
     tables.write(tmp_path / "roc.parquet", roc, ROC)
     assert set(roc["statistic"]) == {"auc", "tpr@0.1"}
+    by_chance = roc["statistic"].map({"auc": 0.5, "tpr@0.1": 0.1})
+    assert (roc["lower"] <= by_chance).all()
     copies = (str(tmp_path / name) for name in ("findings.csv", "findings.json"))
     records = tables.read(job.corpus, CORPUS)
     found = findings(continuations, records, *copies, show_secrets=False)

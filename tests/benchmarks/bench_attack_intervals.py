@@ -22,7 +22,7 @@ from rows import Row, at_most, main  # noqa: E402
 
 from palimpsest.audit.roc_curves import AUC, TPR, statistics  # noqa: E402
 
-N_AUDITS, N_OF_PEER, TINY = 1000, 200, 2
+N_AUDITS, N_OF_PEER, TINY = 4000, 200, 2
 N_DRAWS = 200  # of a bootstrap
 TARGET = 6.0  # percent
 DISTANCES = (0.0, 1.0, 2.33, 4.4)  # AUC: 0.5, 0.76, 0.95 and 0.999
