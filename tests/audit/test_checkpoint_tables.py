@@ -188,6 +188,7 @@ def test_the_report_says_a_sentence_of_each_unlearned_model(made):
     assert "there are 2 and 2" in chapter.after
     assert "only 20 labellings" in chapter.after
     assert "split holdout" not in chapter.after
+    assert "no intervals" not in chapter.after
 
 
 def test_what_the_records_do_not_have_is_left_out_with_a_sentence():
@@ -200,6 +201,21 @@ def test_what_the_records_do_not_have_is_left_out_with_a_sentence():
         & found[OPEN_UNLEARNING.name]["half-0"].keys()
     )
     assert "truth_ratio" not in set(found["checkpoint_metrics"]["metric"])
+
+
+def test_attacks_on_holdout_records_of_one_group_have_no_intervals():
+    """The report says so, and names the AUC alone."""
+    scores = [scored(name, name, seed) for seed, name in enumerate(LOSSES)]
+    for frame in scores:
+        frame.loc[frame["split"] == "holdout", "group"] = "web"
+    roles = {"original": ["original"], "retrained": ["retrained"], "unlearned": ["half", "ascent"]}
+    found = compare(scores, model="npo", language="mine", roles=roles, false_positive_rates=[0.1])
+    rows = found["checkpoint_membership"]
+    assert rows["lower"].isna().all()
+    assert rows.groupby("statistic")["value"].count().to_dict() == {"auc": 16, "tpr@0.1": 0}
+    (chapter,) = [one for one in part(found).chapters if one.id == "checkpoints"]
+    assert "forget from holdout records of mine has no intervals" in chapter.after
+    assert "with an AUC of 1, and under" in chapter.before
 
 
 def test_without_a_clear_gap_no_share_is_told():
