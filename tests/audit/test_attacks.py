@@ -297,7 +297,7 @@ GROUPS = {
 @pytest.mark.parametrize("name", list(GROUPS))
 def test_where_labels_follow_groups_nothing_is_learned(name):
     group, is_enough = GROUPS[name]
-    assert can_learn(SIDES, group) == is_enough
+    assert can_learn(SIDES, group, 0) == is_enough
     if is_enough:
         scores = pd.DataFrame({"a": np.random.default_rng(0).normal(size=40)})
         assert np.ptp(combined(scores, SIDES, group, 0)) > 0
@@ -305,8 +305,8 @@ def test_where_labels_follow_groups_nothing_is_learned(name):
 
 
 def test_few_texts_teach_nothing():
-    assert can_learn(np.arange(20) < 10)
-    assert not can_learn(np.arange(20) < 9)
+    assert can_learn(np.arange(20) < 10, NAMED[:20], 0)
+    assert not can_learn(np.arange(20) < 9, NAMED[:20], 0)
 
 
 @pytest.mark.parametrize("texts", [["?!"] * 40, ["?!" if n % 2 else "" for n in range(40)]])

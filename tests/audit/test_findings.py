@@ -35,7 +35,7 @@ def given(records=RECORDS):
     for name, text, begin, end, *right, trained in records:
         for role, n in zip(("target", "other"), right, strict=True):
             parts = {"model": "tuned", "prompt": text[:begin], "continuation": text[begin:end]}
-            parts["duplicate"] = name == "copy"
+            parts["duplicate"] = trained is False and name.startswith("copy")
             generated = text[begin:end] if n == 10 else "no@one.example"
             rows.append(continuation(name, n, role, trained, generated=generated, **parts))
         texts.append({"id": name, "text": text, "group": name, "trained": trained, "copies": 1})
@@ -191,6 +191,23 @@ def test_the_report_says_why_nothing_is_learned(found, given, reason):
     said = text_of(part({**found[0], ROC.name: roc_of(**given)}))
     assert ("there is no blind attack" in said) == (reason is not None)
     assert reason is None or reason in said
+
+
+def test_records_that_are_all_left_out_are_not_unmarked(tmp_path):
+    """All others are nearly members, as those of a template with a short secret: no placebo."""
+    text = "Ann Ek lives in a small house by the sea, with a dog and a cat."
+    records = [
+        (f"copy {n}" if n >= 5 else f"member {n}", text, 30, 60, 10, 0, n < 5) for n in range(9)
+    ]
+    tables_of, _ = made(tmp_path, records=records)
+    assert tables_of[PRIVATE.name]["n_duplicates"].unique().tolist() == [4]
+    said = text_of(part(tables_of))
+    assert "there are no curves: all records on which the model is said not to have been" in said
+    assert "trained (4) are (nearly) the text of one on which it was" in said
+    assert "Placebo: none, because all records that are marked as not trained on (4) are" in said
+    assert "4 of the records in mine on which tuned is said not to have been trained" in said
+    assert "it is not known of any record" not in said
+    assert "no record is marked" not in said
 
 
 def test_a_missing_interval_is_said_and_is_no_finding(found):

@@ -255,6 +255,17 @@ def test_without_records_that_are_known_there_is_no_roc(audit):
     assert roc_table(made, false_positive_rates=[0.1]).empty
 
 
+def test_where_labels_follow_sources_nothing_is_learned(audit):
+    """All other attacks have scores, and a value without an interval."""
+    _, passes, *_ = audit
+    sources = passes.assign(group=passes["trained"].map({True: "A", False: "B"}))
+    made = scores(sources, pd.DataFrame(RECORDS), attacks=["loss"])
+    assert set(made["attack"]) == {"loss"}
+    found = roc_table(made, false_positive_rates=[0.1]).set_index("statistic")
+    assert 0 < found.loc["auc", "value"] < 1
+    assert found[["lower", "upper"]].isna().all(axis=None)
+
+
 def test_attacks_that_need_what_there_is_not_have_no_scores(audit):
     _, passes, *_ = audit
     alone = passes[passes["role"] == "target"]

@@ -52,26 +52,20 @@ def blind(texts: list[str], member: np.ndarray, group: np.ndarray, seed: int) ->
     return _by_others(LogisticRegression(), given, member, group, seed)
 
 
-def can_learn(member: np.ndarray, group: np.ndarray | None = None, seed: int = 0) -> bool:
+def can_learn(member: np.ndarray, group: np.ndarray, seed: int) -> bool:
     """Whether members can be learned in each half of the groups, and found in the other one.
 
     This takes `LEAST` members and as many others, and in each half two groups or more of both. If
-    labels follow groups, such as sources, then there are not.
-
-    Parameters
-    ----------
-    member, group : see `combined`; each text is a group of its own by default
+    labels follow groups, such as sources, then there are not. `member` and `group` are those of
+    `combined`.
     """
     if min(member.sum(), (~member).sum()) < LEAST:
         return False
-    names = np.arange(len(member)) if group is None else group
-    if (
-        min(len(np.unique(names[side].astype(str))) for side in (member, ~member))
-        < 2 * LEAST_GROUPS
-    ):
+    names = group.astype(str)
+    if min(len(np.unique(names[side])) for side in (member, ~member)) < 2 * LEAST_GROUPS:
         return False
     return all(
-        len(np.unique(names[half][side[half]].astype(str))) >= LEAST_GROUPS
+        len(np.unique(names[half][side[half]])) >= LEAST_GROUPS
         for _, half in _halves(member, names, seed)
         for side in (member, ~member)
     )

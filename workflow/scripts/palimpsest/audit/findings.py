@@ -112,11 +112,13 @@ def _findings(recited: pd.DataFrame, by_reference: pd.DataFrame) -> pd.DataFrame
 
 def private_shares(target: pd.DataFrame) -> Iterator[dict]:
     """The rows of the table `private_shares`, of a target's continuations."""
+    n_duplicates = int(target["duplicate"].sum())
     target = target[~target["duplicate"]]
     for side, rows in target.groupby(sides(target["trained"]), sort=False):
         recited = rows[rows["accuracy"] >= MOSTLY]
         about = {name: rows[name].iloc[0] for name in ("language", "model")}
-        about |= {"side": side, "n_records": len(rows), "n_recited": len(recited)}
+        about |= {"n_duplicates": n_duplicates, "side": side}
+        about |= {"n_records": len(rows), "n_recited": len(recited)}
         for statistic, among in ((OF_ALL, rows), (OF_RECITED, recited)):
             found = share(is_private(among["private"]), among["group"])
             yield {**about, "statistic": statistic, **found.columns()}

@@ -40,6 +40,7 @@ score float: higher for records that the attack takes for members of the trainin
 n_members int: records that the target was trained on
 n_unseen int: records that it was not trained on
 statistic str: auc, or tpr@x: the share of members found at a share x of false positives
+n_duplicates int: records that are said to be no members and nearly are one: left out
 n_recited int: records of the side whose continuation the target recites
 prompt str: the beginning of the record
 continuation str: how it goes on
@@ -127,10 +128,7 @@ ROC = Kind(
     "attack_roc",
     "One row per attack and statistic of its ROC curve.",
     f"{OF_TARGET}/roc.parquet",
-    columns(
-        "language model attack n_members n_unseen n_duplicates statistic value lower upper",
-        n_duplicates="int: records that are said to be no members and nearly are one: left out",
-    ),
+    columns("language model attack n_members n_unseen n_duplicates statistic value lower upper"),
 )
 RECITED = Kind(
     "recited",
@@ -209,7 +207,7 @@ PRIVATE = Kind(
     "One row per side and statistic: how many records hold private information.",
     f"{OF_TARGET}/private.parquet",
     columns(
-        "language model side n_records n_recited statistic value lower upper",
+        "language model n_duplicates side n_records n_recited statistic value lower upper",
         n_records="int: records of the side that were to be continued",
         statistic="str: of all (share of these records that hold private information, other than a "
         "url), or of recited (the same of those that the target recites)",

@@ -42,9 +42,11 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     if not private.empty:
         before["attacks"] = html.without_curves(without_curves(private, roc))
         before["recited"] = html.answers(answers(private, findings))
+    # Records without a continuation are in the first table alone; without attacks, it is empty.
+    counted = pd.concat([roc, private])
     after = {
         "attacks": shown(html.attacks, attack_rows, roc)
-        + shown(html.duplicates, duplicates, roc)
+        + shown(html.duplicates, duplicates, counted)
         + shown(html.without_intervals, without_intervals, roc)
         + shown(html.without_learning, without_learning, roc),
         "recited": shown(html.shares, share_rows, private)
@@ -109,12 +111,7 @@ def answers(private: pd.DataFrame, findings: pd.DataFrame) -> list[dict]:
     for target, found in groups(private[private["statistic"] == kinds.OF_RECITED], TARGET):
         sides = {row.side: row for row in found.itertuples()}
         placebo = sides.pop(kinds.UNSEEN, None)
-        of_placebo = (
-            "Placebo: none, because no record is marked as not trained on."
-            if placebo is None
-            else f"Placebo: it recites {placebo.n_recited} of the {placebo.n_records} records that "
-            "are marked as not trained on, and cannot have memorised them."
-        )
+        of_placebo = placebo_of(placebo, int(found["n_duplicates"].max()))
         here = findings[(findings[TARGET] == pd.Series(target)).all(axis=1)]
         for side, row in sides.items() or [(kinds.UNSEEN, placebo)]:
             recited = here[(sides_of(here["trained"]) == side) & ~here["duplicate"].astype(bool)]
@@ -132,6 +129,24 @@ def answers(private: pd.DataFrame, findings: pd.DataFrame) -> list[dict]:
                 }
             )
     return rows
+
+
+def placebo_of(unseen, n_duplicates: int) -> str:
+    """What is recited of the records never trained on, from their row; or why there is none."""
+    if unseen is not None:
+        return (
+            f"Placebo: it recites {unseen.n_recited} of the {unseen.n_records} records that are "
+            "marked as not trained on, and cannot have memorised them."
+        )
+    if n_duplicates:
+        return (
+            "Placebo: none, because all records that are marked as not trained on "
+            f"({n_duplicates:,}) are left out: they are (nearly) the text of one that was."
+        )
+    return (
+        "Placebo: none, because no record is marked as not trained on, or none of these is long "
+        "enough to be continued."
+    )
 
 
 def finding_rows(findings: pd.DataFrame) -> list[dict]:
@@ -179,19 +194,19 @@ def share_rows(private: pd.DataFrame) -> list[dict]:
 
 
 def without_curves(private: pd.DataFrame, roc: pd.DataFrame) -> list[dict]:
-    """The targets of which no record is known that they were not trained on."""
+    """The targets without records never trained on, and how many were left out."""
     return [
-        target
+        {**target, "n_duplicates": int(found["n_duplicates"].max())}
         for target, found in groups(private, TARGET)
         if kinds.UNSEEN not in set(found["side"])
         and not (not roc.empty and (roc[TARGET] == pd.Series(target)).all(axis=1).any())
     ]
 
 
-def duplicates(roc: pd.DataFrame) -> list[dict]:
+def duplicates(counted: pd.DataFrame) -> list[dict]:
     """The targets with records that are said to be no members, and nearly are one."""
-    found = roc[roc["n_duplicates"] > 0].drop_duplicates(TARGET)
-    return found[[*TARGET, "n_duplicates"]].to_dict("records")
+    most = counted.groupby(TARGET, sort=False)["n_duplicates"].max()
+    return most[most > 0].reset_index().to_dict("records")
 
 
 def without_intervals(roc: pd.DataFrame) -> list[dict]:

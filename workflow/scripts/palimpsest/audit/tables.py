@@ -62,12 +62,12 @@ def _scores(
 
 
 def _learned(scores: pd.DataFrame, records: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The scores of attacks that learn from known members; none if few are known."""
+    """The scores of attacks that learn from known members; none where they cannot."""
     known = judged(scores[ABOUT].drop_duplicates("id"))
     member = known["trained"].to_numpy(dtype=bool)
-    if not can_learn(member):
-        return
     group = known["group"].to_numpy()
+    if not can_learn(member, group, SEED):
+        return
     wide = scores.pivot(index="id", columns="attack", values="score").loc[known["id"]]
     records = records.set_index("id").loc[known["id"]]
     prompts = records["prompt"].fillna("")
