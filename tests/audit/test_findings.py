@@ -117,7 +117,7 @@ def test_shares_by_hand(found):
 def test_the_report_says_it_in_one_sentence(found):
     said = text_of(part(found[0]))
     assert "<b>tuned</b> recites <b>6</b> of the 7 records in mine that are marked" in said
-    assert "<b>1</b> is explained by a model that never saw them;" in said
+    assert "<b>1</b> is recited by a reference, too, which explains them" in said
     assert "<b>3</b> hold private information, and <b>2</b> matter:" in said
     assert "Placebo: it recites 1 of the 2 records that are marked as not trained on" in said
     assert "results/audit/mine/tuned/findings.csv" in said
