@@ -38,7 +38,8 @@ def extracted_records(continuations: pd.DataFrame) -> dict[str, pd.DataFrame]:
     Source: Hayes et al., Measuring memorization in language models via probabilistic extraction
     (arXiv 2410.19482).
     """
-    pairs = zip(continuations["continuation"], continuations["generated"], strict=True)
+    generated = continuations["generated"].fillna("")
+    pairs = zip(continuations["continuation"], generated, strict=True)
     found = with_accuracies(continuations).assign(
         log10_samples=log10_samples(log_probabilities(continuations)),
         span=[longest_span(*pair) for pair in pairs],
@@ -77,13 +78,8 @@ def log10_samples(log_probability: ArrayLike, probability: float = LIKELY) -> np
     return np.maximum(needed, 0) / math.log(10)
 
 
-def longest_span(text: str, generated: str | None) -> str:
-    """The longest part of a text that is in another one, the first if there are several.
-
-    In nothing, it is empty.
-    """
-    if generated is None:
-        return ""
+def longest_span(text: str, generated: str) -> str:
+    """The longest part of a text that is in another one, the first if there are several."""
     match = SequenceMatcher(None, text, generated, autojunk=False).find_longest_match()
     return text[match.a : match.a + match.size]
 

@@ -61,7 +61,8 @@ verbatim bool?: whether greedy decoding gives such letters one by one, of a url 
     there are none, or the target's tokenizer does not give back letters from tokens
 category str: pattern (repeated or compressible), common (a licence or another widely copied text),
     code or other; by rules of thumb
-span str: the longest part of the continuation that greedy decoding gives letter by letter, anywhere
+span str: the longest part of the continuation that greedy decoding gives letter by letter,
+    anywhere; empty if these letters are not known
 span_letters int: its length in letters
 log10_samples float: decimal logarithm of the number of samples after the prompt, at temperature 1,
     among which the continuation is with a probability of 0.5; 0 if one is enough
