@@ -229,6 +229,26 @@ def test_records_that_are_too_short_for_a_continuation(audit, tmp_path):
     assert "lower audit/prompt" in message(lambda: audit_target(long, attempts_in(tmp_path)))
 
 
+@pytest.mark.parametrize(
+    ("positions", "said"),
+    [(250, ""), (80, "are used"), (30, "attacks that need them are left out")],
+)
+def test_as_many_records_stand_before_others_as_the_target_takes(
+    audit, tmp_path, caplog, positions, said
+):
+    """Not an error that names a record which nobody wrote."""
+    job, *_ = audit
+    model = write(tmp_path / "model", max_position_embeddings=positions)
+    files = {name: str(tmp_path / name) for name in ("passes", "continuations")}
+    alone = {"reference": [], "attacks": ["loss", "recall"], "state": None, "prefixes": 7}
+    alone |= {"model": model}
+    audit_target(AuditJob(**{**vars(job), **files, **alone}), attempts_in(tmp_path))
+    assert said in caplog.text
+    assert ("audit/prefixes" in caplog.text) == bool(said)
+    passes = tables.read(files["passes"], PASSES)
+    assert (passes["version"] == "prefixed").any() == (positions > 30)
+
+
 def test_records_that_are_too_short_are_counted(audit, tmp_path, caplog):
     """They are attacked, and not continued: those of one digit have a letter less."""
     job, *_ = audit

@@ -17,7 +17,7 @@ from palimpsest.audit.duplicates import duplicates_of, known_unseen
 from palimpsest.audit.kinds import CONTINUATIONS, PASSES, TARGET
 from palimpsest.audit.measuring import passed
 from palimpsest.audit.membership import ATTACKS
-from palimpsest.audit.membership.attack import CHANGED
+from palimpsest.audit.membership.attack import CHANGED, PREFIXED
 from palimpsest.audit.passes import Pass
 from palimpsest.audit.versions import TEXT, Versions, versions
 from palimpsest.corpora import read_corpus
@@ -131,19 +131,8 @@ def asked(
             "and audit/continuation), so they are attacked, and not continued",
             *(job.name, n_short, len(records.texts), job.language, job.prompt, job.continuation),
         )
-    needs = dict.fromkeys(need for name in job.attacks for need in ATTACKS[name].needs)
-    changed = versions(
-        [need for need in needs if need in CHANGED],
-        records.texts,
-        records.prompts,
-        records.unseen,
-        records.about["group"].to_numpy(),
-        neighbours=job.neighbours,
-        prefixes=job.prefixes,
-        secrets=job.secrets,
-    )
     whole = Versions(records.texts, records.prompts, np.arange(len(records.texts)))
-    texts = {TEXT: whole, **changed}
+    texts = {TEXT: whole, **changed(job, records, target)}
     passes, continuations = _of_model(TARGET, target, records, texts, given, batch_size)
     of_target = passes[0]
     for name, model in job.reference:
@@ -154,6 +143,42 @@ def asked(
         _check_other(job, name, model, of_target, found[0])
         passes, continuations = [*passes, *found], [*continuations, *more]
     return pd.concat(passes, ignore_index=True), pd.concat(continuations, ignore_index=True)
+
+
+def changed(job: AuditJob, records: Audited, target: Checkpoint) -> dict[str, Versions]:
+    """The versions of the texts that attacks need, with as many prefixes as the target takes."""
+    needs = dict.fromkeys(need for name in job.attacks for need in ATTACKS[name].needs)
+    names = [need for need in needs if need in CHANGED]
+    for n_prefixes in range(job.prefixes, -1, -1):
+        made = versions(
+            names,
+            records.texts,
+            records.prompts,
+            records.unseen,
+            records.about["group"].to_numpy(),
+            neighbours=job.neighbours,
+            prefixes=n_prefixes,
+            secrets=job.secrets,
+        )
+        if PREFIXED not in made or _fit(target, made[PREFIXED].texts):
+            break
+    if n_prefixes < job.prefixes:
+        log.warning(
+            "audit/targets/%s: %s records before each text (audit/prefixes) are more than the %s "
+            "tokens of %s; %s",
+            *(job.name, job.prefixes, target.limits.positions, job.model),
+            f"{n_prefixes} are used" if n_prefixes else "attacks that need them are left out",
+        )
+    return made
+
+
+def _fit(target: Checkpoint, texts: Sequence[str]) -> bool:
+    """Whether a model takes some texts, each after a start token."""
+    most = target.limits.positions
+    if most is None:
+        return True
+    ids = target.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+    return max(map(len, ids)) < most
 
 
 def _opened(model: str, answers: Answers | None) -> Checkpoint:

@@ -20,8 +20,8 @@ from palimpsest.report.templates import given, groups, shown, template
 
 MOST = 12  # records of each target in the table of findings
 THOSE = {
-    "trained": " that are marked as trained on",
-    "unseen": " that are marked as not trained on",
+    "trained": " that are marked as trained on and long enough",
+    "unseen": " that are marked as not trained on and long enough",
     "unknown": "",
 }
 TARGET = ["language", "model"]
