@@ -14,6 +14,7 @@ the recognisers' own patterns:
 The peer is Presidio as it comes, with the same blank pipeline.
 """
 
+import datetime
 import ipaddress
 import sys
 import time
@@ -64,9 +65,9 @@ FALSE_PHONE = [
     "of {a}-{b} units",
     "{a}-{b} km away",
     "the Unix time 1{a}{a}{a}",
-    "{b}-05-01",
-    "01.05.{b}",
-    "+{b}-05-01",
+    "{day:%Y-%m-%d}",
+    "{day:%d.%m.%Y}",
+    "+{day:%Y-%m-%d}",
     "sizes {a} {a} {b}",
 ]
 LETTERS = 300  # of a passage
@@ -172,8 +173,9 @@ def lookalikes(forms: Sequence[str], n: int, chance: np.random.Generator) -> lis
     texts = []
     for place in range(n):
         a, b = chance.integers(100, 1000), chance.integers(1000, 10**4)
+        day = datetime.date(1950, 1, 1) + datetime.timedelta(days=int(chance.integers(36500)))
         form = forms[place % len(forms)]
-        texts.append(f"See {form.format(*chance.integers(0, 20, 4), a=a, b=b)} for more.")
+        texts.append(f"See {form.format(*chance.integers(0, 20, 4), a=a, b=b, day=day)} for more.")
     return texts
 
 

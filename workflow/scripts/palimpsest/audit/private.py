@@ -33,7 +33,12 @@ VALID = 1  # how strictly Presidio takes telephone numbers: they are valid in on
 WITH_SCHEME = 0.6  # score of a web address that begins with https:// or http://
 NO_RANGE = r"(?<!\b(?:lines|pages|pgs?\.?|pp?\.?|ranges?|rows|columns|items|verses)\W{0,3})"
 NO_VERSION = r"(?<!\b(?:versions?|ver|v|releases?|rel|revision|rev|build|firmware)\W{0,3})"
-UNIX_TIME = re.compile(r"1\d{9}")  # of the years 2001 to 2033, in seconds
+# What phonenumbers can take for a number of some country: a Unix time in seconds, and a date
+NO_PHONE = re.compile(
+    r"1\d{9}"
+    r"|(?:0?[1-9]|[12]\d|3[01])\.(?:0?[1-9]|1[0-2])\.[12]\d{3}"
+    r"|[12]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+)
 
 # Telephone numbers by their shape, since phonenumbers takes a number for none whose area code is
 # missing or not assigned. A word beside it, as `line`, can be one of telephone.
@@ -97,7 +102,7 @@ def masked(text: str, found: Sequence[Secret], begin: int = 0, end: int | None =
 def _recognised(text: str) -> Iterator[tuple[float, Secret]]:
     for one in analyzer().analyze(text, "en"):
         said = text[one.start : one.end]
-        if one.entity_type != PHONE or not (_is_ipv4(said) or UNIX_TIME.fullmatch(said)):
+        if one.entity_type != PHONE or not (_is_ipv4(said) or NO_PHONE.fullmatch(said)):
             yield one.score, Secret(KINDS[one.entity_type], one.start, one.end)
 
 
