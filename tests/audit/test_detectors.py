@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 from scipy.stats import binomtest
 
 from helpers.detector_worlds import judged, pairs_of
@@ -227,7 +228,24 @@ def test_the_figure_of_detectors():
     assert names[-1] == "contextual"
     assert len(names) == 8
     assert max(line.get_xdata()[-1] for line in epsilon.get_lines()) > 1.5
-    assert not (judged(2.0, coin=False)["statistic"] == EPSILON).any()
     nothing = judged(2.0)
     nothing.loc[nothing["rate"].notna(), ["value", "lower", "upper"]] = np.nan
     assert "Too few records" in planted_secrets(nothing).get_suptitle()
+
+
+def test_without_a_coin_the_figure_does_not_speak_of_epsilon():
+    found = judged(2.0, coin=False)
+    assert not (found["statistic"] == EPSILON).any()
+    figure = planted_secrets(found)
+    assert len(figure.axes) == 2
+    assert all(axes.has_data() for axes in figure.axes)
+    words = " ".join(text.get_text() for text in figure.findobj(Text)).lower()
+    assert "precision" in words
+    assert "epsilon" not in words
+    assert "ε" not in words
+    assert "pairs" not in words
+
+
+def test_a_target_without_a_coin_beside_one_with_bounds():
+    figure = planted_secrets(pd.concat([judged(2.0), judged(2.0, coin=False).assign(model="base")]))
+    assert [axes.has_data() for axes in figure.axes] == [True] * 5

@@ -103,6 +103,7 @@ def test_texts_that_can_be_extracted(tmp_path):
     assert found.tolist() == [True, False]
     said = message(lambda: audit.extractable(checkpoint, [text, "a"], 3, 3))
     assert said.startswith("text 1 has fewer than 3 + 3 tokens")
+    assert ", namely 1; " in said
 
 
 def test_a_tokenizer_that_does_not_give_back_the_continuation():

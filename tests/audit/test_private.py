@@ -28,6 +28,18 @@ def nothing_is_fetched(monkeypatch):
         ("Write to ann.ek@post.example.", "Write to <EMAIL 19>."),
         ("call 758-8966, or (212) 555-0123", "call <PHONE 8>, or <PHONE 14>"),
         ("call +44 20 7946 0958", "call <PHONE 16>"),
+        ("call 569-283-5600", "call <PHONE 12>"),  # no area code is 569
+        ("569.283.5600, 5692835600. 569 283 5600", "<PHONE 12>, <PHONE 10>. <PHONE 12>"),
+        ("+1 569-283-5600 or (569) 283-5600", "<PHONE 15> or <PHONE 14>"),
+        ("+15692835600, 1-569-283-5600 x12.", "<PHONE 12>, <PHONE 18>."),
+        ("press release: 569-283-5600", "press release: <PHONE 12>"),
+        ("tel:+999 12 (34) 56-78, +99912345678", "tel:<PHONE 18>, <PHONE 12>"),
+        ("+1234567, +1234567890123456", "+1234567, +1234567890123456"),  # 7 and 16 digits
+        ("at 1714521600", "at 1714521600"),
+        ("a5692835600, 5692835600.25", "a5692835600, 5692835600.25"),
+        ("2024-05-01, 01.05.2024, +2024-05-01", "2024-05-01, 01.05.2024, +2024-05-01"),
+        ("born 04.02.1990, 1212-05-01", "born 04.02.1990, 1212-05-01"),
+        ("version 100.200.3000", "version 100.200.3000"),
         ("card 4111 1111 1111 1111", "card <CARD 19>"),
         ("card 4111 1111 1111 1112", "card 4111 1111 1111 1112"),  # its check digit is wrong
         ("to DE89370400440532013000", "to <IBAN 22>"),
@@ -82,6 +94,13 @@ def test_precision_and_recall_on_records_whose_truth_is_known():
     expected = [(row.string, row.field.lower(), row.begin, row.end) for row in truth.itertuples()]
     found = [(place, *one) for place, of_text in enumerate(secrets(texts)) for one in of_text]
     assert found == expected
+
+
+@pytest.mark.parametrize("form", ["{}-{}-{}", "{}.{}.{}", "{}{}{}", "+1 {}-{}-{}", "({}) {}-{}"])
+def test_no_digit_of_a_telephone_number_is_shown_whatever_its_area_code(form):
+    texts = [f"call {form.format(area, 1183 - area, 5600)} now" for area in range(200, 984)]
+    shown = {masked(*one) for one in zip(texts, secrets(texts), strict=True)}
+    assert shown == {f"call <PHONE {len(form.format(569, 283, 5600))}> now"}
 
 
 def test_texts_as_they_are_stand_in_folders_of_their_own():

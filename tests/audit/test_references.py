@@ -36,6 +36,7 @@ from palimpsest.audit.members import members
 from palimpsest.audit.references import category, explained, with_accuracies
 from palimpsest.audit.report import part
 from palimpsest.audit.tables import roc_table, scores
+from palimpsest.corpora import read_corpus
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.datasets.build import DatasetRequest
 from palimpsest.datasets.sampling import Sampler
@@ -226,7 +227,11 @@ def test_a_reference_with_the_weights_of_the_target_is_refused(audit, tmp_path, 
 def test_records_that_are_too_short_for_a_continuation(audit, tmp_path):
     job, *_ = audit
     long = AuditJob(**{**vars(job), "prompt": 100})
-    assert "lower audit/prompt" in message(lambda: audit_target(long, attempts_in(tmp_path)))
+    tokenizer = opened(job.model).tokenizer
+    texts = read_corpus(job.corpus).records.whole_texts
+    longest = max(len(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in texts)
+    said = message(lambda: audit_target(long, attempts_in(tmp_path)))
+    assert f"; the longest has {longest}: lower audit/prompt" in said
 
 
 @pytest.mark.parametrize(

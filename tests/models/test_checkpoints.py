@@ -3,7 +3,8 @@
 import pytest
 from transformers import AutoTokenizer
 
-from helpers.experiments import DEFAULT, ROOT, experiment
+from helpers.experiments import DEFAULT, ROOT, experiment, message
+from helpers.tiny_language_models import write
 from palimpsest.configuration.checks import id_of
 from palimpsest.errors import UserError
 from palimpsest.models.checkpoints import opened
@@ -39,3 +40,13 @@ def test_a_revision_follows_the_name(monkeypatch, model, source, revision):
     with pytest.raises(UserError, match="cannot be loaded"):
         opened(model)
     assert asked == [(source, revision)]
+
+
+def test_a_folder_without_a_tokenizer_is_refused_in_one_line(tmp_path):
+    """It names the files that are looked for, and what saves them."""
+    folder = write(tmp_path / "mine")
+    (tmp_path / "mine/tokenizer.json").unlink()
+    text = message(lambda: opened(folder))
+    assert text.startswith(f"{folder}: cannot be loaded: it has no tokenizer (tokenizer.json, or a")
+    assert "a vocabulary with tokenizer_config.json" in text
+    assert text.endswith("as model.save_pretrained and tokenizer.save_pretrained leave them")

@@ -28,7 +28,7 @@ from palimpsest.errors import UserError
 from palimpsest.models import Model, read_models, resolve
 from palimpsest.models.alphabets import Alphabet
 from palimpsest.models.build import build, tokens, twin_config
-from palimpsest.models.folders import check_folder, is_folder
+from palimpsest.models.folders import TOKENIZER, check_folder, is_folder
 from palimpsest.models.table import learning_rate
 from palimpsest.pretrained.catalogue import CATALOGUE
 
@@ -468,12 +468,12 @@ def test_damaged_weights_are_one_line(folder):
 @pytest.mark.parametrize(
     ("files", "missing"),
     [
-        (["tokenizer.json"], "it has no tokenizer (tokenizer.json); the folder must hold"),
+        (["tokenizer.json"], f"it has no {TOKENIZER[0]}; the folder must hold"),
         (["model.safetensors"], "it has no *.safetensors; the folder must hold"),
         (["config.json"], "it has no config.json; the folder must hold"),
         (
             ["config.json", "tokenizer.json"],
-            "it has no config.json and no tokenizer (tokenizer.json); the folder must hold",
+            f"it has no config.json and no {TOKENIZER[0]}; the folder must hold",
         ),
     ],
 )

@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 
 from palimpsest import tables
-from palimpsest.audit.continuations import Cut, continued, cut
+from palimpsest.audit.continuations import Cut, continued, cut, n_tokens_of_longest
 from palimpsest.audit.duplicates import duplicates_of, known_unseen
 from palimpsest.audit.kinds import CONTINUATIONS, PASSES, TARGET
 from palimpsest.audit.measuring import passed
@@ -123,7 +123,8 @@ def asked(
     if not len(given.rows):
         raise UserError(
             f"audit: no record of {job.language} has {job.prompt} + {job.continuation} tokens of "
-            f"{job.model}; lower audit/prompt or audit/continuation, or give records prompts"
+            f"{job.model}; the longest has {n_tokens_of_longest(target, records.texts)}: lower "
+            "audit/prompt or audit/continuation, or give records prompts"
         )
     if n_short := len(records.texts) - len(given.rows):
         log.warning(

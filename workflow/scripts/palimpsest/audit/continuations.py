@@ -61,6 +61,12 @@ def cut(
     return Cut(np.array(rows, dtype=int), list(cut_texts), list(letters))
 
 
+def n_tokens_of_longest(checkpoint: Checkpoint, texts: Sequence[str]) -> int:
+    """How many tokens of a model the longest of some texts has."""
+    tokens = TextTokens.of(checkpoint.name, checkpoint.tokenizer)
+    return max(map(len, tokens.ends(texts, NO_ENDS)))
+
+
 class Continued(NamedTuple):
     """What one model makes of continuations: int[texts] and float64[texts], see the table.
 
@@ -111,9 +117,10 @@ def extractable(
     given = cut(checkpoint, texts, [0] * len(texts), prompt, continuation)
     if len(given.rows) < len(texts):
         short = min({*range(len(texts))} - {*given.rows.tolist()})
+        n_tokens = n_tokens_of_longest(checkpoint, [texts[short]])
         raise UserError(
-            f"text {short} has fewer than {prompt} + {continuation} tokens of {checkpoint.name}; "
-            "ask for fewer, or leave it out"
+            f"text {short} has fewer than {prompt} + {continuation} tokens of {checkpoint.name}, "
+            f"namely {n_tokens}; ask for fewer, or leave it out"
         )
     found = continued(checkpoint, given, batch_size)
     return found.n_generated == found.n_tokens

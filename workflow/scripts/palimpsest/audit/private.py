@@ -7,6 +7,7 @@ is fetched. What has no form of its own is not found: names, postal addresses, d
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,10 +31,34 @@ KINDS = {
 LEAST_SCORE = 0.35  # Presidio's score of a number of nine digits is below, and above beside "SSN"
 VALID = 1  # how strictly Presidio takes telephone numbers: they are valid in one of eight countries
 WITH_SCHEME = 0.6  # score of a web address that begins with https:// or http://
-# Without the area code; phonenumbers takes such a number for none. `line` can be one of telephone.
 NO_RANGE = r"(?<!\b(?:lines|pages|pgs?\.?|pp?\.?|ranges?|rows|columns|items|verses)\W{0,3})"
-LOCAL_NUMBER = NO_RANGE + r"(?<![\w.+-])\d{3}-\d{4}(?![\w-])"
 NO_VERSION = r"(?<!\b(?:versions?|ver|v|releases?|rel|revision|rev|build|firmware)\W{0,3})"
+# What phonenumbers can take for a number of some country: a Unix time in seconds, and a date
+NO_PHONE = re.compile(
+    r"1\d{9}"
+    r"|(?:0?[1-9]|[12]\d|3[01])\.(?:0?[1-9]|1[0-2])\.[12]\d{3}"
+    r"|[12]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+)
+
+# Telephone numbers by their shape, since phonenumbers takes a number for none whose area code is
+# missing or not assigned. A word beside it, as `line`, can be one of telephone.
+DASH = r"[.\-/\u2010-\u2013]"
+GAP = rf"(?:[ \xa0]?{DASH}[ \xa0]?|[ \xa0])"
+COUNTRY = rf"(?:\+?1{GAP}?)?"
+EXTENSION = r"(?:[ ]?(?:x|ext\.?)[ ]?\d{1,5})?"
+NO_DIGIT = r"(?<![\d+])(?<!\d[.\-])"
+NO_DOTTED_VERSION = rf"(?:{NO_VERSION}|(?!\d+\.\d+\.\d))"
+BRACKETED, PARTED = rf"\(\d{{3}}\){GAP}?\d{{3}}{GAP}?\d{{4}}", rf"\d{{3}}{GAP}\d{{3}}{GAP}\d{{4}}"
+PHONE_SHAPES = {
+    "local": NO_RANGE + r"(?<![\w.+-])\d{3}-\d{4}(?![\w-])",
+    "in three parts": NO_DIGIT
+    + NO_DOTTED_VERSION
+    + rf"{COUNTRY}(?:{BRACKETED}|{PARTED}){EXTENSION}(?!\d|[.\-]\d)",
+    "ten digits": rf"(?<!\w){NO_DIGIT}{COUNTRY}[2-9]\d\d[2-9]\d{{6}}{EXTENSION}(?!\w|[.\-]\d)",
+    # A line that was added to a file can begin with + and a date
+    "international": r"(?<![\w+])\+(?!\d{4}-\d\d-\d\d|\d\d\.\d\d\.\d{4})[1-9]"
+    + rf"(?:(?:{DASH}|[ \xa0()]){{0,3}}\d){{7,14}}(?!\d)",
+}
 
 
 class Secret(NamedTuple):
@@ -76,7 +101,8 @@ def masked(text: str, found: Sequence[Secret], begin: int = 0, end: int | None =
 
 def _recognised(text: str) -> Iterator[tuple[float, Secret]]:
     for one in analyzer().analyze(text, "en"):
-        if one.entity_type != PHONE or not _is_ipv4(text[one.start : one.end]):
+        said = text[one.start : one.end]
+        if one.entity_type != PHONE or not (_is_ipv4(said) or NO_PHONE.fullmatch(said)):
             yield one.score, Secret(KINDS[one.entity_type], one.start, one.end)
 
 
@@ -136,7 +162,10 @@ def analyzer() -> AnalyzerEngine:
     words = SpacyNlpEngine()
     words.nlp = {"en": spacy.blank("en")}
     words.nlp["en"].add_pipe("lower_case")
-    local = Pattern("local number", LOCAL_NUMBER, LEAST_SCORE)
+    # As sure as Presidio is of a valid number, so that of two that overlap the longest is masked
+    shapes = [
+        Pattern(name, shape, known.PhoneRecognizer.SCORE) for name, shape in PHONE_SHAPES.items()
+    ]
     addresses = [
         Pattern(one.name, NO_VERSION + one.regex, one.score) for one in known.IpRecognizer.PATTERNS
     ]
@@ -144,7 +173,7 @@ def analyzer() -> AnalyzerEngine:
     recognizers = [
         Address(),
         known.PhoneRecognizer(leniency=VALID),
-        PatternRecognizer(PHONE, patterns=[local]),
+        PatternRecognizer(PHONE, patterns=shapes, context=known.PhoneRecognizer.CONTEXT),
         known.CreditCardRecognizer(),
         known.IbanRecognizer(),
         known.UsSsnRecognizer(),

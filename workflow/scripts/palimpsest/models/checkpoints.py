@@ -13,7 +13,7 @@ from transformers.utils.logging import disable_progress_bar
 from palimpsest.errors import UserError
 from palimpsest.models.answers import OfModel
 from palimpsest.models.build import loading_in_one_line
-from palimpsest.models.folders import SAVE_AGAIN, is_folder
+from palimpsest.models.folders import SAVE_AGAIN, check_tokenizer, is_folder
 from palimpsest.models.limits import Limits
 
 if not torch.cuda.is_available():
@@ -51,6 +51,8 @@ def opened(model: str | Path) -> Checkpoint:
     """
     name = str(model)
     source, revision = (name, None) if is_folder(name) else _on_the_hub(name)
+    if Path(name).is_dir():
+        check_tokenizer(name)
     disable_progress_bar()
     with loading_in_one_line(f"{name}: cannot be loaded", name, REMEDY):
         tokenizer = AutoTokenizer.from_pretrained(

@@ -7,7 +7,12 @@ from palimpsest.errors import UserError
 from palimpsest.models.table import Model
 
 # Without its vocabulary, some tokenizers of transformers load without an error, with no tokens.
-TOKENIZERS = ("tokenizer.json", "*.model", "vocab.json", "vocab.txt", "tekken.json", "*.tiktoken")
+VOCABULARIES = ("*.model", "vocab.json", "vocab.txt", "tekken.json", "*.tiktoken")
+Part = tuple[str, tuple[str, ...]]  # of a model: a name, and files; one of the files must exist
+TOKENIZER: Part = (
+    "tokenizer (tokenizer.json, or a vocabulary with tokenizer_config.json)",
+    ("tokenizer.json", *VOCABULARIES),
+)
 SAVE_AGAIN = "save the model and its tokenizer again with save_pretrained"
 PICKLED = ("pytorch_model*.bin", "*.pt", "*.pth", "*.ckpt")
 
@@ -31,24 +36,31 @@ def read_json(path: str | Path) -> dict:
 
 def check_folder(row: Model) -> None:
     """Raise `UserError` if a model's folder lacks its configuration, tokenizer or weights."""
-    folder = Path(row.id)
-    missing = [what for what, patterns in _parts(folder) if not _has(folder, patterns)]
+    _check(f"{row.model}: cannot load {row.id}", Path(row.id), _parts(Path(row.id)))
+
+
+def check_tokenizer(folder: str) -> None:
+    """Raise `UserError` if a folder has no tokenizer, of which transformers says nothing clear."""
+    _check(f"{folder}: cannot be loaded", Path(folder), [TOKENIZER])
+
+
+def _check(said: str, folder: Path, parts: list[Part]) -> None:
+    missing = [what for what, patterns in parts if not _has(folder, patterns)]
     if missing:
         raise UserError(
-            f"{row.model}: cannot load {row.id}: it has no {' and no '.join(missing)}; the folder "
-            "must hold config.json, the tokenizer and *.safetensors, as save_pretrained of the "
-            "model and of its tokenizer leave them"
+            f"{said}: it has no {' and no '.join(missing)}; the folder must hold config.json, the "
+            "tokenizer and *.safetensors, as model.save_pretrained and tokenizer.save_pretrained "
+            "leave them"
         )
 
 
-def _parts(folder: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """The parts of a model: a name, and files; one of the files must exist."""
+def _parts(folder: Path) -> list[Part]:
     weights = "*.safetensors"
     if _has(folder, PICKLED):
         weights += " (pickled weights are not read, because they can run any code)"
     return [
         ("config.json", ("config.json",)),
-        ("tokenizer (tokenizer.json)", TOKENIZERS),
+        TOKENIZER,
         (weights, ("*.safetensors",)),
     ]
 

@@ -1,7 +1,8 @@
-"""What each detector finds of records whose truth is known, and the epsilon that it shows."""
+"""What each detector finds of records whose truth is known, and the epsilon that it may show."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from palimpsest.audit.kinds import (
@@ -23,9 +24,10 @@ FIGURE = Figure(
     title="What each detector finds",
     caption=(
         "The share of members that each detector finds, by their copies, at one share of false "
-        "alarms (broken line); the share of members among all that it finds; and the epsilon that "
-        "its guesses about pairs of records show. See which detectors come near the truth, and "
-        "whether all stay at the broken line for a model that saw none of the records."
+        "alarms (broken line); the share of members among all that it finds; and, where a coin "
+        "chose the member of each pair of records, the epsilon that its guesses show. See which "
+        "detectors come near the truth, and whether all stay at the broken line for a model that "
+        "saw none of the records."
     ),
     tables=(DETECTORS,),
 )
@@ -41,11 +43,15 @@ RATE_LINE = {"color": "0.35", "linestyle": style.LINES["test"], "linewidth": 0.8
 
 @style.styled
 def planted_secrets(detectors: pd.DataFrame) -> plt.Figure:
-    """From the tables of the targets on one corpus: a row of panels for each target."""
+    """From the tables of the targets on one corpus: a row of panels for each target.
+
+    Epsilon has no panel if there is no bound for any target.
+    """
     known = detectors.dropna(subset="lower")
     if np.isnan(rate := known["rate"].max()):
         return elements.figure_of(1.0, "Too few records are known that a model was not trained on")
     found, bounds = known[known["rate"] == rate], known[known["statistic"] == EPSILON]
+    is_bounded = len(bounds) > 0
     models = list(dict.fromkeys(found["model"]))
     rows = {model: rows_of(found[found["model"] == model]) for model in models}
     heights = [ROW * (len(names) + 1) + 0.5 for names in rows.values()]
@@ -55,9 +61,14 @@ def planted_secrets(detectors: pd.DataFrame) -> plt.Figure:
     tints = tints_of(found)
     for model, part in zip(models, np.atleast_1d(parts), strict=True):
         part.suptitle(model, x=0.01, ha="left")
+        widths = WIDTHS[: 3 if is_bounded else 2]
+        panels = part.subplots(1, len(widths), sharey=True, width_ratios=widths)
         here = (table[table["model"] == model] for table in (found, bounds))
-        draw_target(part, *here, [TRUTH, *rows[model]], tints)
-    elements.legend(figure, handles_of(tints), note_of(found))
+        draw_target(panels, *here, [TRUTH, *rows[model]], tints)
+        if model not in {*bounds["model"]}:  # A gap, so that the panels of all stand in columns
+            for axes in panels[2:]:
+                axes.remove()
+    elements.legend(figure, handles_of(tints, is_bounded), note_of(found, is_bounded))
     return figure
 
 
@@ -79,9 +90,14 @@ def tints_of(found: pd.DataFrame) -> dict[int, tuple]:
 
 
 def draw_target(
-    part: plt.Figure, found: pd.DataFrame, bounds: pd.DataFrame, rows: list[str], tints: dict
+    panels: Sequence[plt.Axes],
+    found: pd.DataFrame,
+    bounds: pd.DataFrame,
+    rows: list[str],
+    tints: dict,
 ) -> None:
-    recall, precision, epsilon = part.subplots(1, 3, sharey=True, width_ratios=WIDTHS)
+    """Recall, precision and, in a third panel, if there is one, bounds of epsilon."""
+    recall, precision, *of_bounds = panels
     lanes = dict(zip(tints, np.linspace(-LANES / 2, LANES / 2, len(tints) + 2)[1:-1], strict=True))
     for axes, line in ((recall, found["rate"].iloc[0]), (precision, 0.5)):
         axes.axvline(line, **RATE_LINE)
@@ -95,20 +111,21 @@ def draw_target(
             elements.draw_interval(recall, y + lanes[row.copies], interval, **look)
         if row.statistic == PRECISION and row.copies == ALL_COPIES:
             elements.draw_interval(precision, y, interval, color=style.INK, marker="o")
-    draw_bounds(epsilon, bounds[bounds["copies"] != ALL_COPIES], rows, lanes, tints)
+    for axes in of_bounds:
+        draw_bounds(axes, bounds[bounds["copies"] != ALL_COPIES], rows, lanes, tints)
     elements.name_rows(recall, rows)
     recall.set_ylim(len(rows) - 0.4, -0.6)
     family = found.drop_duplicates("detector").set_index("detector")["family"]
     for place, (above, below) in enumerate(pairwise(family.loc[rows[1:]]), start=2):
         if above != below:
-            for axes in (recall, precision, epsilon):
+            for axes in panels:
                 axes.axhline(place - 0.5, color="0.6", linewidth=0.8, zorder=1)
     labels = (
         "share of members found",
         "precision (share of those found)",
         "replacement ε, at least (nats)",
     )
-    for axes, label in zip((recall, precision, epsilon), labels, strict=True):
+    for axes, label in zip(panels, labels, strict=False):
         axes.set_xlabel(label)
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="y", visible=False)
@@ -126,26 +143,30 @@ def draw_bounds(axes: plt.Axes, bounds: pd.DataFrame, rows: list, lanes: dict, t
     axes.set_xlim(left=-0.08)
 
 
-def handles_of(tints: dict) -> list:
+def handles_of(tints: dict, is_bounded: bool) -> list:
     named = [
         elements.marker_handle("1 copy" if n == 1 else f"{n} copies", tint)
         for n, tint in tints.items()
     ]
+    most = [elements.marker_handle("the most that the pairs can show", "0.6", "|")]
     return [
         *named,
         elements.marker_handle(TRUTH, style.INK, "D"),
-        elements.marker_handle("the most that the pairs can show", "0.6", "|"),
+        *(most if is_bounded else []),
         elements.line_handle("false alarms asked for; half and half", **RATE_LINE),
     ]
 
 
-def note_of(found: pd.DataFrame) -> str:
+def note_of(found: pd.DataFrame, is_bounded: bool) -> str:
     alarms = found[found["statistic"] == FALSE_ALARMS]
+    of_bounds = (
+        f" Epsilon: lower bounds with a confidence of {elements.PERCENT} each, of detectors that "
+        "see the model and the text alone; adding or removing a record has at least half."
+    )
     return (
         "From above to below: attacks, extraction and, for a model that is trained again, measures "
         f"of memorisation. Bars: {elements.PERCENT} intervals over groups of records (exact). "
         "Threshold: a record never trained on is found with a probability of "
-        f"{alarms['rate'].iloc[0]:g} at most, from {alarms['n'].iloc[0]} such records. Epsilon: "
-        f"lower bounds with a confidence of {elements.PERCENT} each, of detectors that see the "
-        "model and the text alone; adding or removing a record has at least half."
+        f"{alarms['rate'].iloc[0]:g} at most, from {alarms['n'].iloc[0]} such records."
+        + (of_bounds if is_bounded else "")
     )
