@@ -16,7 +16,7 @@ LIBRARY = ROOT / "workflow/scripts/palimpsest"
 # From left to right: a room imports only rooms to its left. Rooms of a line import no other of it.
 ROOMS = [
     ["snakemake_3744", "snakemake_3808", "snakemake_4166"],
-    ["errors", "launch", "lazy_import", "paths"],
+    ["commands", "errors", "launch", "lazy_import", "paths"],
     ["extensions"],
     ["fingerprint"],
     ["allowed", "interventions", "number_format", "plain_text", "regimes", "statistics"],

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from helpers.continuations import continuation
-from palimpsest import tables
+from palimpsest import commands, tables
 from palimpsest.audit.findings import findings
 from palimpsest.audit.kinds import CONTINUATIONS, FINDINGS, OF_RECITING, PRIVATE, RECITED, ROC
 from palimpsest.audit.report import part
@@ -114,8 +114,12 @@ def test_shares_by_hand(found):
     assert shares.loc[("unseen", "of recited"), "n_records"] == 2
 
 
-def test_the_report_says_it_in_one_sentence(found):
+def test_the_report_says_it_in_one_sentence(found, monkeypatch):
+    """It also says how to repeat this, with the files of the experiment."""
+    monkeypatch.setenv(commands.VARIABLE, "mine.yaml")
     said = text_of(part(found[0]))
+    file = "results/audit/mine/tuned/findings.csv"
+    assert f"<code>snakemake --cores all {file} --configfile mine.yaml</code>" in said
     assert "<b>tuned</b> recites <b>6</b> of the 7 records in mine that are marked" in said
     assert "<b>1</b> is recited by a reference, too, which explains them" in said
     assert "<b>3</b> hold private information, and <b>2</b> matter:" in said

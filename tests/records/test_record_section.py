@@ -14,6 +14,10 @@ from palimpsest.records import section as records_section
 TWIN = "llama-3.2-1b-twin"
 
 
+# Where relative paths were looked for
+SEARCHED = f"; paths begin at the folder where Snakemake runs, {ROOT}"
+
+
 @pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch) -> Path:
     """Small files of records and of losses, and a folder that stands for a model."""
@@ -127,6 +131,18 @@ TRAINED = {"models": [TWIN]}
             "save_pretrained leaves it, a name of config/models.tsv, or a name on the Hugging Face "
             "hub",
         ),
+        *(
+            (
+                ("mine",),
+                {"checkpoints": checkpoint(model=model, reference=reference)},
+                "records/checkpoints/tiny/reference: is the model itself; name another model",
+            )
+            for model, reference in [
+                ("a/b", "a/b"),
+                ("./model", "./model/"),
+                ("smollm2-135m-instruct", "smollm2-135m-lora"),  # two rows of the table, one id
+            ]
+        ),
         (
             ("mine",),
             {"checkpoints": {"a b": checkpoint()["tiny"]}},
@@ -167,6 +183,34 @@ def test_a_mistake_is_one_line(files, names, block, said):
     found = message(lambda: asked(files, names, **block))
     assert said.format(files=files) in found
     assert found.startswith(f"{files / 'my.yaml'}: ")
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ({"corpora": {"mine": {"file": "gone.jsonl"}}}, "corpora/mine: no such file: gone.jsonl; "),
+        (
+            {"records": {"checkpoints": checkpoint(model="gone/")}},
+            "records/checkpoints/tiny/model: no such folder: gone/; ",
+        ),
+        (
+            {"records": {"checkpoints": checkpoint(model="a/c", reference="../gone")}},
+            "records/checkpoints/tiny/reference: no such folder: ../gone; ",
+        ),
+        (
+            {"records": {"losses": {"own": "gone.csv"}}},
+            "records/losses/own: no such file: gone.csv; ",
+        ),
+    ],
+)
+def test_a_path_that_is_not_found_says_where_it_was_looked_for(files, given, key):
+    config = laid_over(
+        configuration("config/config.yaml"),
+        {"corpora": {"mine": str(files / "mine.jsonl")}, "records": {}, **given},
+    )
+    found = message(lambda: experiment("config/config.yaml", config=config))
+    assert key in found
+    assert found.endswith(SEARCHED)
 
 
 def test_records_that_contradict_themselves_are_refused(files):

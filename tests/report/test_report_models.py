@@ -34,10 +34,13 @@ FULL = {
 @pytest.mark.parametrize(
     ("models", "said"),
     [
-        ([TWIN, TWIN], "Every model here is a twin: a twin has the architecture"),
-        ([FULL], "Every model here is pretrained: it had learned"),
-        ([TWIN, FULL], "Here, 1 model is pretrained and 1 is a twin: a twin has"),
-        ([TWIN, FULL, FULL, TWIN], "Here, 2 models are pretrained and 2 are twins: a twin has"),
+        ([TWIN, TWIN], "Every model that was trained here is a twin: a twin has the architecture"),
+        ([FULL], "Every model that was trained here is pretrained: it had"),
+        ([TWIN, FULL], "Of the models that were trained here, 1 is pretrained and 1 is a twin: a"),
+        (
+            [TWIN, FULL, FULL, TWIN],
+            "Of the models that were trained here, 2 are pretrained and 2 are twins: a twin has",
+        ),
     ],
 )
 def test_one_sentence_says_how_many_are_twins(models, said):
@@ -80,7 +83,7 @@ def test_the_page_begins_with_the_scales(tmp_path):
         models=[TWIN, FULL],
     )
     text = (tmp_path / "report.html").read_text()
-    assert text.index("1 model is pretrained") < text.index("No claim was tested")
+    assert text.index("1 is pretrained and 1 is a twin") < text.index("No claim was tested")
     for name, scale in (("opt-1.3b", "pretrained"), ("opt-1.3b-twin", "twin")):
         row = f'<th scope="row">{name}</th><td><span class="scale {scale}">{scale}</span></td>'
         assert row in text

@@ -36,6 +36,10 @@ def project(tmp_path_factory) -> Project:
             "results/runs/base/default/opt-1.3b-twn/L1/n16-seed0/trace.parquet",
             "(did you mean 'opt-1.3b-twin'?)",
         ),
+        (
+            "results/figures/record_shares-mine.svg",
+            "records: has no 'mine'; it has: ",
+        ),
         ("all_figures", "all_figures: no rule makes this target (did you mean 'figures'?)"),
         ("figure", "figure: is a rule for many files, such as results/figures/{figure}-{language}"),
     ],

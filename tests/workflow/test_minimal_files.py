@@ -1,5 +1,9 @@
 """The minimal files, planned and run, and targets that need less than everything."""
 
+import re
+import shlex
+import shutil
+
 import pytest
 
 from helpers.projects import TOUR, Project, refused
@@ -40,11 +44,24 @@ def test_a_minimal_file_runs_from_nothing_to_its_report(project, name):
 
 
 def test_a_panel_of_ones_own_has_a_report_without_any_training(project):
-    done = project.snakemake(configfiles=("config/minimal/panel.yaml",))
+    """The report's commands are of this experiment; only the report depends on its file's name."""
+    file = "config/minimal/panel.yaml"
+    done = project.snakemake(configfiles=(file,))
     assert done.returncode == 0, done.stdout
     results = project.folder / "results"
-    assert "panel_profile-mine.svg" in (results / "report.html").read_text()
+    drawing = "--force results/figures/panel_profile-mine.svg --configfile"
+    commands = re.findall(
+        "snakemake --cores 1 (--force [^<]+)", (results / "report.html").read_text()
+    )
+    assert f"{drawing} {file}" in commands
+    for command in commands:
+        again = project.snakemake(*shlex.split(command), "--dry-run", configfiles=())
+        assert set(re.findall(r"^rule (\w+)", again.stdout, re.MULTILINE)) == {"figure"}
     assert not (results / "runs").exists()
+    shutil.copy(project.folder / file, project.folder / "my own.yaml")
+    assert project.jobs(configfiles=("my own.yaml",)) == {"all": 1, "write_report": 1, "total": 2}
+    assert project.snakemake("write_report", configfiles=("my own.yaml",)).returncode == 0
+    assert f"{drawing} &#39;my own.yaml&#39;" in (results / "report.html").read_text()
     assert project.snakemake("plan", configfiles=("config/minimal/panel.yaml",)).returncode == 0
 
 

@@ -66,7 +66,10 @@ def of_experiment(name):
 def named_by_user(known, name, key):
     """What a block of the configuration has by a name; one line and the end for another name."""
     if name not in known:
-        sys.exit(f"error: {key}: has no {name!r}; it has: {', '.join(known) or 'none'}")
+        sys.exit(
+            f"error: {key}: has no {name!r}; it has: {', '.join(known) or 'none'}; name it there, "
+            "or give the --configfile that does"
+        )
     return known[name]
 
 

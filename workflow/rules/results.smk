@@ -135,6 +135,8 @@ rule write_report:
         mem_mb=4000,
         runtime=30,
     params:
+        # The report prints commands with the files of --configfile.
+        commands.configfiles(),
         **made_by(
             "palimpsest.results:report",
             *experiment.locations("report"),

@@ -18,7 +18,7 @@ if not os.path.isdir(os.path.join(PROJECT, "workflow/scripts/palimpsest")):
     )
 sys.path.insert(0, os.path.join(PROJECT, "workflow", "scripts"))
 
-from palimpsest import devices, extensions
+from palimpsest import commands, devices, extensions
 from palimpsest.configuration.sources import Sources, of_command_line
 from palimpsest.configuration.yaml_files import check_file
 from palimpsest.corpora.files import check_names
@@ -54,6 +54,7 @@ if not workflow.deployment_settings.deployment_method and is_read_by_a_shell(sys
     )
 
 given = list(workflow.overwrite_configfiles or [])
+commands.use(given)
 
 # Snakemake's own error for a broken file does not name the file, and it accepts a key given twice.
 with refusing():
@@ -117,7 +118,7 @@ onerror:
 
 # How a command ends: the files to open, what another configuration left, and near names of a
 # misspelt target. If nothing is to be done, Snakemake calls no hook.
-ending = Ending(experiment, workflow, given)
+ending = Ending(experiment, workflow)
 refusals = Refusals()
 if workflow.is_main_process:
     logger.addFilter(PlainTargetErrors(ending.known_targets, ending.patterns))

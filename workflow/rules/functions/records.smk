@@ -57,7 +57,12 @@ def runs_on_records(wildcards):
 
 
 def retrained_of_records(wildcards):
-    """The tables of losses by training again on a corpus, one for each model."""
+    """The tables of losses by training again on a corpus, one for each model.
+
+    One line and the end for a name about which nothing is asked, before its old answers are deleted.
+    """
+    asked = records_section.sources(settings) if has_records else []
+    named_by_user(dict.fromkeys(asked), wildcards.language, "records")
     found = [runs for runs in records_section.whole(settings) if runs.corpus == wildcards.language]
     return [path for runs in found for path in runs.paths(recorded.RETRAINED.path)]
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import difflib
+import os
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -41,6 +42,13 @@ def refusing() -> Iterator[None]:
         yield
     except UserError as error:
         sys.exit(f"error: {error}")
+
+
+def searched(path: str) -> str:
+    """A hint where a relative path that was not found was looked for; nothing for any other."""
+    if os.path.isabs(path):
+        return ""
+    return f"; paths begin at the folder where Snakemake runs, {os.getcwd()}"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from palimpsest.commands import remake
 from palimpsest.errors import UserError
 
 
@@ -14,10 +15,7 @@ def read(path: str | Path) -> dict:
     try:
         return json.loads(Path(path).read_text())
     except (OSError, ValueError) as error:
-        raise UserError(
-            f"{path}: not a complete manifest ({error}); "
-            f"delete it and rerun: snakemake --cores 1 {path}"
-        ) from None
+        raise UserError(f"{path}: not a complete manifest ({error}); {remake(path)}") from None
 
 
 def models(paths: list[str], families: dict[str, str]) -> pd.DataFrame:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import tables
+from palimpsest.commands import remake
 from palimpsest.errors import UserError
 from palimpsest.tables.trace import TRACE
 
@@ -69,8 +70,7 @@ def read(path: str | Path) -> Trace:
     runs = read_all(path)
     if len(runs) != 1:
         raise UserError(
-            f"{path}: holds the traces of {len(runs)} runs and not of one; "
-            f"delete it and rerun: snakemake --cores 1 {path}"
+            f"{path}: holds the traces of {len(runs)} runs and not of one; {remake(path)}"
         )
     return runs[0]
 

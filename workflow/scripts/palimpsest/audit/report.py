@@ -14,6 +14,7 @@ from palimpsest.audit.classifiers import BLIND, LEAST
 from palimpsest.audit.references import OTHER, is_private
 from palimpsest.audit.references import sides as sides_of
 from palimpsest.audit.roc_curves import AUC, TPR
+from palimpsest.commands import snakemake
 from palimpsest.number_format import number
 from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import given, groups, shown, template
@@ -153,6 +154,7 @@ def finding_rows(findings: pd.DataFrame) -> list[dict]:
     """The first findings of each target, as in table 3 of the paper."""
     rows = []
     for target, found in groups(findings, TARGET):
+        file = kinds.COPIES["csv"].format(**target)
         for row in found.head(MOST).itertuples():
             kinds_of = "" if pd.isna(row.private) else row.private
             remarks = [
@@ -170,7 +172,7 @@ def finding_rows(findings: pd.DataFrame) -> list[dict]:
                     "reference": number(None)
                     if pd.isna(row.reference)
                     else f"{row.accuracy_reference:.2f} ({row.reference})",
-                    "file": kinds.COPIES["csv"].format(**target),
+                    "file_and_command": (file, snakemake(file, cores="all")),
                 }
             )
     return rows

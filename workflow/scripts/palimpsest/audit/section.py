@@ -15,7 +15,13 @@ from palimpsest.audit.checkpoints import sets
 from palimpsest.audit.interventions import INTERVENTIONS, MEMBERS
 from palimpsest.audit.kinds import TARGET
 from palimpsest.audit.membership import ATTACKS
-from palimpsest.configuration.checks import id_of, missing_folder, unknown_models, unknown_records
+from palimpsest.configuration.checks import (
+    id_of,
+    is_one_model,
+    missing_folder,
+    unknown_models,
+    unknown_records,
+)
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
@@ -145,7 +151,7 @@ def _mistakes_of(settings: Settings, key: str, name: str, one: Mapping) -> Itera
         yield from missing_folder(settings, at, model)
         if role != "model" and (role == TARGET or not NAME.fullmatch(role)):
             yield Mistake(at, f"{role!r} cannot be its name; allowed are {NAMES_ARE}, but target")
-        if role != "model" and target and id_of(settings, model) == id_of(settings, one["model"]):
+        if role != "model" and target and is_one_model(settings, model, one["model"]):
             yield Mistake(at, "is the target itself; name another model")
 
 

@@ -19,7 +19,7 @@ from palimpsest.configuration.named_files import unusable_files
 from palimpsest.configuration.settings import GRID, Settings, unknown_recipe
 from palimpsest.configuration.sources import Sources
 from palimpsest.corpora import corpus_names, find_corpus
-from palimpsest.errors import UserError, nearest
+from palimpsest.errors import UserError, nearest, searched
 from palimpsest.interventions import BASE
 from palimpsest.models import Model, resolve
 from palimpsest.models.adapters import MATRICES, unknown_target
@@ -278,7 +278,7 @@ def _no_such_folder(settings: Settings, row: Model) -> str:
     made = [known.folder for known in CATALOGUE.values()]
     return (
         f"{settings.config['models_table']}: {row.model}: id: no such folder: {row.id}; folders "
-        f"that are made from packages: {', '.join(made)}{nearest(row.id, made)}"
+        f"that are made from packages: {', '.join(made)}{nearest(row.id, made)}{searched(row.id)}"
     )
 
 
@@ -446,8 +446,15 @@ def missing_folder(settings: Settings, key: str, model: str) -> Iterator[Mistake
         yield Mistake(
             key,
             f"no such folder: {found}; give one as save_pretrained leaves it, a name of "
-            f"{settings.config['models_table']}, or a name on the Hugging Face hub",
+            f"{settings.config['models_table']}, or a name on the Hugging Face hub"
+            f"{searched(found)}",
         )
+
+
+def is_one_model(settings: Settings, *models: str) -> bool:
+    """Whether all these models that are only asked are one: the same folder, or the same id."""
+    ids = [id_of(settings, model) for model in models]
+    return len({os.path.realpath(found) if is_folder(found) else found for found in ids}) == 1
 
 
 def unknown_records(settings: Settings, key: str, name: str) -> Iterator[Mistake]:

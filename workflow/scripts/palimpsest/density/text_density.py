@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import tables
+from palimpsest.commands import remake
 from palimpsest.density.bins import text_bins
 from palimpsest.density.densities import Kernels, distances, log_densities
 from palimpsest.density.kinds import SEGMENTS, TEXT_DENSITY, TEXT_EMBEDDINGS
@@ -55,14 +56,13 @@ def read_embedded(segments: str | Path, embeddings: str | Path) -> EmbeddedText:
         vectors = rows["vector"].combine_chunks()
         if len(widths := sorted(set(vectors.value_lengths().to_pylist()))) > 1:
             raise UserError(
-                f"{embeddings}: has vectors of {widths[0]} and of {widths[-1]} dimensions; delete "
-                f"it and rerun: snakemake --cores 1 {embeddings}"
+                f"{embeddings}: has vectors of {widths[0]} and of {widths[-1]} dimensions; "
+                f"{remake(embeddings)}"
             )
         about = rows.drop_columns(["vector"]).to_pandas()
         if sorted(about["segment_id"]) != sorted(own.index):
             raise UserError(
-                f"{embeddings}: is not of the segments in {segments}; delete it and rerun: "
-                f"snakemake --cores 1 {embeddings}"
+                f"{embeddings}: is not of the segments in {segments}; {remake(embeddings)}"
             )
         known_of_segments = own.loc[about["segment_id"]].reset_index(drop=True)
         about[MORE] = known_of_segments[MORE]

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from palimpsest.commands import snakemake
 from palimpsest.ends.files import files_of_targets, files_to_open
 from palimpsest.ends.leftovers import notice
 
 
 class Ending:
-    """The last lines of a command of Snakemake.
+    """The last lines of a command of Snakemake. `workflow` is Snakemake's."""
 
-    `configfiles` are the files that the command gives. `workflow` is Snakemake's.
-    """
-
-    def __init__(self, experiment, workflow, configfiles: Sequence[str]):
+    def __init__(self, experiment, workflow):
         self._experiment, self._workflow = experiment, workflow
-        self._configfiles = configfiles
 
     def print(self) -> None:
         """Print the lines, unless the command is to print nothing (`--quiet all`)."""
@@ -49,8 +45,6 @@ class Ending:
 
     def _command(self) -> str:
         """The command that sets leftovers apart, with the same configuration."""
-        given = [os.path.relpath(path) for path in self._configfiles]
-        files = ["--configfile", *given] if given else []
-        command = shlex.join(["snakemake", "--cores", "1", "set_leftovers_apart", *files])
+        command = snakemake("set_leftovers_apart")
         has_more = self._workflow.config_settings.config
         return f"{command} (and the same --config)" if has_more else command

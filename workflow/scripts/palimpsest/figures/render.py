@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from palimpsest import tables
+from palimpsest.commands import remake
 from palimpsest.errors import UserError
 from palimpsest.figures.figure import Figure
 from palimpsest.figures.style import save
@@ -58,7 +59,5 @@ def read_filled(
         return pd.concat([table for table in found if not table.empty], ignore_index=True)
     for path, table in zip(paths, found, strict=True):
         if table.empty and not all_empty:
-            raise UserError(
-                f"{path}: has no rows to draw; delete it and rerun: snakemake --cores 1 {path}"
-            )
+            raise UserError(f"{path}: has no rows to draw; {remake(path)}")
     return pd.concat(found, ignore_index=True)

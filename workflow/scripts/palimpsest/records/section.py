@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from palimpsest.configuration.checks import id_of, missing_folder, unknown_models, unknown_records
+from palimpsest.configuration.checks import (
+    id_of,
+    is_one_model,
+    missing_folder,
+    unknown_models,
+    unknown_records,
+)
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.named_files import NamedFile, named_files, unusable_files
 from palimpsest.configuration.settings import Settings
@@ -137,6 +143,8 @@ def _checkpoint(settings: Settings, key: str, name: str, one: Mapping) -> Iterat
     for role in ("model", "reference"):
         if role in one:
             yield from missing_folder(settings, f"{key}/{role}", one[role])
+    if "reference" in one and is_one_model(settings, one["model"], one["reference"]):
+        yield Mistake(f"{key}/reference", "is the model itself; name another model")
 
 
 def _too_few_groups(settings: Settings, key: str, name: str) -> Iterator[Mistake]:

@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
+from palimpsest.commands import snakemake
 from palimpsest.errors import UserError
 from palimpsest.figures.figure import Figure
 from palimpsest.number_format import slug
@@ -47,7 +48,7 @@ def entries(drawn: Mapping[str, Mapping], figures: Mapping[str, Figure]) -> list
             it["language"],
             svg,
             tuple(it["tables"]),
-            f"snakemake --cores 1 --force {svg}",
+            snakemake("--force", svg),
         )
         for svg, it in drawn.items()
     ]

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from palimpsest.number_format import plural
 from palimpsest.pretrained.catalogue import made_in
 
 TWIN, PRETRAINED = "twin", "pretrained"
@@ -36,22 +35,24 @@ def scale_of(model: dict) -> str:
 
 
 def sentence(models: Sequence[dict]) -> str:
-    """One sentence: how many of the models are twins; empty without models."""
+    """One sentence: how many of the models that are trained here are twins; empty without models.
+
+    Models that are only asked, and those of losses that a user measured, are none of them.
+    """
     n_twins = sum(scale_of(one) == TWIN for one in models)
     n_pretrained = len(models) - n_twins
     if not models:
         return ""
     if not n_twins:
         return (
-            "Every model here is pretrained: it had learned from other text before this experiment."
+            "Every model that was trained here is pretrained: it had learned from other text "
+            "before this experiment."
         )
     if not n_pretrained:
-        return f"Every model here is a twin: {WHAT_A_TWIN_IS}."
-    pretrained = (
-        f"{plural(n_pretrained, 'model')} {'is' if n_pretrained == 1 else 'are'} pretrained"
-    )
+        return f"Every model that was trained here is a twin: {WHAT_A_TWIN_IS}."
+    pretrained = f"{n_pretrained} {'is' if n_pretrained == 1 else 'are'} pretrained"
     twins = f"{n_twins} {'is a twin' if n_twins == 1 else 'are twins'}"
-    return f"Here, {pretrained} and {twins}: {WHAT_A_TWIN_IS}."
+    return f"Of the models that were trained here, {pretrained} and {twins}: {WHAT_A_TWIN_IS}."
 
 
 def magnitude(n: int) -> str:

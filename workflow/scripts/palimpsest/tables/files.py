@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from palimpsest.commands import remake, snakemake
 from palimpsest.errors import WRITE_REMEDY, UserError
 from palimpsest.tables.kinds import Kind
 
@@ -66,19 +67,17 @@ def read_arrow(
         check_columns(path, schema.names, kind)
         table = pq.read_table(path, columns=columns, filters=filters, partitioning=None)
     except FileNotFoundError:
-        raise UserError(
-            f"{path}: no such table; make it with: snakemake --cores 1 {path}"
-        ) from None
+        raise UserError(f"{path}: no such table; make it with: {snakemake(path)}") from None
     except (pa.ArrowException, OSError) as error:
         raise UserError(
             f"{path}: not a complete Parquet file ({Path(path).stat().st_size:,} bytes: "
-            f"{str(error).splitlines()[0]}); delete it and rerun: snakemake --cores 1 {path}"
+            f"{str(error).splitlines()[0]}); {remake(path)}"
         ) from None
     for field in kind.schema:
         if schema.field(field.name).type != field.type:
             raise UserError(
                 f"{path}: column {field.name!r} is {schema.field(field.name).type}, "
-                f"must be {field.type}; delete it and rerun: snakemake --cores 1 {path}"
+                f"must be {field.type}; {remake(path)}"
             )
     return table
 
@@ -100,8 +99,7 @@ def check_columns(path: str | Path, columns: list[str], kind: Kind) -> None:
         parts = [f"lacks {', '.join(missing)}"] if missing else []
         parts += [f"has unknown {', '.join(unknown)}"] if unknown else []
         raise UserError(
-            f"{path}: not a {kind.name} table: it {' and '.join(parts)}; "
-            f"delete it and rerun: snakemake --cores 1 {path}"
+            f"{path}: not a {kind.name} table: it {' and '.join(parts)}; {remake(path)}"
         )
 
 
@@ -117,10 +115,7 @@ def read_json(path: str | Path) -> dict:
     try:
         return json.loads(Path(path).read_text())
     except (OSError, ValueError) as error:
-        raise UserError(
-            f"{path}: not a complete JSON file ({error}); "
-            f"delete it and rerun: snakemake --cores 1 {path}"
-        ) from None
+        raise UserError(f"{path}: not a complete JSON file ({error}); {remake(path)}") from None
 
 
 def write_json(path: str | Path, content: dict) -> None:

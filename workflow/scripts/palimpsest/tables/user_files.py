@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from palimpsest.errors import UserError
+from palimpsest.errors import UserError, searched
 from palimpsest.lazy_import import lazy_import
 from palimpsest.plain_text import GZIP, read_lines, read_text
 from palimpsest.tables.user_values import WrittenNumber
@@ -70,7 +70,7 @@ def wrong_path(path: str, formats: Sequence[str], what: str) -> str | None:
         return f"{path!r} is not allowed; must be a path without braces"
     if not Path(path).is_file():
         found = "a folder" if Path(path).is_dir() else "no such file"
-        return f"{found}: {path}; {what} is one {listed(formats)} file"
+        return f"{found}: {path}; {what} is one {listed(formats)} file{searched(path)}"
     if format_of(path) not in formats:
         return f"{path!r} is not a {listed(formats)} file; save it as one"
     return None

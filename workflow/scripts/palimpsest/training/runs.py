@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import tables, token_losses, traces
+from palimpsest.commands import remake
 from palimpsest.corpora import Corpus, predicted, string_of
 from palimpsest.datasets.choices import placebo_of, sample_by_copies
 from palimpsest.datasets.kinds import STRINGS
@@ -309,6 +310,6 @@ def _check_tokens(strings: pd.DataFrame, run: Run) -> None:
     n_tokens = [predicted(run.corpus, string, run.recipe.predict_end) for string in found]
     if n_tokens != strings["n_tokens"].tolist():
         raise UserError(
-            f"{run.dataset}: was built with another datasets/predict_end than the run's; delete "
-            f"it and rerun: snakemake --cores 1 {run.dataset}"
+            f"{run.dataset}: was built with another datasets/predict_end than the run's; "
+            f"{remake(run.dataset)}"
         )

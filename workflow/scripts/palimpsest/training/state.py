@@ -22,6 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from palimpsest import tables
+from palimpsest.commands import snakemake
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import WRITE_REMEDY, UserError
 from palimpsest.fingerprint import of_all_code
@@ -43,9 +44,7 @@ def key(configuration: dict, dataset: str | Path) -> str:
     try:
         changed = os.stat(dataset).st_mtime_ns
     except FileNotFoundError:
-        raise UserError(
-            f"{dataset}: no such table; make it with: snakemake --cores 1 {dataset}"
-        ) from None
+        raise UserError(f"{dataset}: no such table; make it with: {snakemake(dataset)}") from None
     digest = hashlib.sha256(json.dumps(configuration, sort_keys=True).encode())
     digest.update(_content_of(str(dataset), changed))
     return digest.hexdigest()[:20]

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from palimpsest.commands import remake
 from palimpsest.errors import UserError
 
 VALUES = ["nll", "n_correct", "rank_sum"]  # the values that differ between models
@@ -134,5 +135,5 @@ class Predictions:
         )
         return (
             f"{path}: the {self.what} model with {which} is missing; it was made for another "
-            f"configuration: delete it and rerun: snakemake --cores 1 {path}"
+            f"configuration: {remake(path)}"
         )

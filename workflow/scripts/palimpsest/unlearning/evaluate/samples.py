@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from palimpsest import tables
+from palimpsest.commands import remake
 from palimpsest.datasets.choices import in_tokens_of_a_model
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
@@ -127,7 +128,7 @@ def _models(path: str, table: pa.Table, names: list[str], epochs: np.ndarray | N
     if not whole or len(set(models)) < len(models):
         raise UserError(
             f"{path}: its rows must be grouped by model, with the same strings in the same order "
-            f"for each model; delete it and rerun: snakemake --cores 1 {path}"
+            f"for each model; {remake(path)}"
         )
     return models
 
@@ -140,7 +141,7 @@ def _part(
     epochs: np.ndarray | None,
 ) -> Predictions:
     """The models of one file, [models, epochs, strings], with the strings `string_ids`."""
-    remedy = f"delete it and rerun: snakemake --cores 1 {path}"
+    remedy = remake(path)
     there = table["string_id"].unique().to_pylist()
     place = pd.Index(there).get_indexer(string_ids)
     if (place < 0).any():
@@ -184,7 +185,7 @@ def _joined(parts: list[Predictions], what: str) -> Predictions:
     first, files = parts[0], {}
     for part in parts:
         path = next(iter(part.files.values()))
-        remedy = f"delete it and rerun: snakemake --cores 1 {path}"
+        remedy = remake(path)
         if part.problem != first.problem:
             raise UserError(f"{path}: is of another problem than the other files; {remedy}")
         if not np.array_equal(part.epochs, first.epochs):
@@ -217,8 +218,7 @@ def _check_method(path: str, column: pa.ChunkedArray, method: str) -> None:
     names = column.unique().to_pylist()
     if names != [method]:
         raise UserError(
-            f"{path}: is of the method {', '.join(names)}, not of {method}; delete it and rerun: "
-            f"snakemake --cores 1 {path}"
+            f"{path}: is of the method {', '.join(names)}, not of {method}; {remake(path)}"
         )
 
 
@@ -395,8 +395,7 @@ class Problem:
             if found.problem != self.keys:
                 path = predicted[name][0]
                 raise UserError(
-                    f"{path}: is of {found.problem}, the traces are of {self.keys}; "
-                    f"delete it and rerun: snakemake --cores 1 {path}"
+                    f"{path}: is of {found.problem}, the traces are of {self.keys}; {remake(path)}"
                 )
             return found
 
