@@ -149,19 +149,16 @@ def asked(
 def changed(job: AuditJob, records: Audited, target: Checkpoint) -> dict[str, Versions]:
     """The versions of the texts that attacks need, with as many prefixes as the target takes."""
     needs = dict.fromkeys(need for name in job.attacks for need in ATTACKS[name].needs)
-    names = [need for need in needs if need in CHANGED]
+    group = records.about["group"].to_numpy()
+    given = (records.texts, records.prompts, records.unseen, group)
+    how = {"neighbours": job.neighbours, "secrets": job.secrets}
+    alone = [need for need in needs if need in CHANGED and need != PREFIXED]
+    made = versions(alone, *given, prefixes=0, **how)
+    if PREFIXED not in needs:
+        return made
     for n_prefixes in range(job.prefixes, -1, -1):
-        made = versions(
-            names,
-            records.texts,
-            records.prompts,
-            records.unseen,
-            records.about["group"].to_numpy(),
-            neighbours=job.neighbours,
-            prefixes=n_prefixes,
-            secrets=job.secrets,
-        )
-        if PREFIXED not in made or _fit(target, made[PREFIXED].texts):
+        prefixed = versions([PREFIXED], *given, prefixes=n_prefixes, **how)
+        if not prefixed or _fit(target, prefixed[PREFIXED].texts):
             break
     if n_prefixes < job.prefixes:
         log.warning(
@@ -170,16 +167,13 @@ def changed(job: AuditJob, records: Audited, target: Checkpoint) -> dict[str, Ve
             *(job.name, job.prefixes, target.limits.positions, job.model),
             f"{n_prefixes} are used" if n_prefixes else "attacks that need them are left out",
         )
-    return made
+    return {**made, **prefixed}
 
 
 def _fit(target: Checkpoint, texts: Sequence[str]) -> bool:
     """Whether a model takes some texts, each after a start token."""
     most = target.limits.positions
-    if most is None:
-        return True
-    ids = target.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
-    return max(map(len, ids)) < most
+    return most is None or n_tokens_of_longest(target, texts) < most
 
 
 def _opened(model: str, answers: Answers | None) -> Checkpoint:

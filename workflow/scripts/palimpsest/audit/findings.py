@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from palimpsest.audit.duplicates import known_unseen
 from palimpsest.audit.kinds import (
     CONTINUATIONS,
     EXPLAINED,
@@ -103,8 +104,7 @@ def _findings(recited: pd.DataFrame, by_reference: pd.DataFrame) -> pd.DataFrame
     table["category"] = table["continuation"].map(category)
     is_explained = table["accuracy_reference"] >= table["accuracy"]
     table["explained"] = is_explained.astype("boolean").mask(table["reference"].isna())
-    is_placebo = ~(table["trained"].fillna(value=True).astype(bool) | table["duplicate"])
-    table["matters"] = is_private(table["private"]) & ~is_explained & ~is_placebo
+    table["matters"] = is_private(table["private"]) & ~is_explained & ~known_unseen(table)
     table["verbatim"] = table["verbatim"].astype("boolean")
     order = ["matters", "accuracy"]
     return table.sort_values(order, ascending=False, kind="stable")[FINDINGS.names]

@@ -17,7 +17,7 @@ from palimpsest.audit.passes import OF_TOKENS, Pass
 from palimpsest.audit.roc_curves import judged, statistics
 from palimpsest.audit.versions import TEXT
 from palimpsest.corpora.kinds import CORPUS
-from palimpsest.corpora.records import before_text
+from palimpsest.corpora.records import after_prompts
 from palimpsest.making import makes, reads
 
 SEED = 0  # of the halves of attacks that learn
@@ -70,10 +70,7 @@ def _learned(scores: pd.DataFrame, records: pd.DataFrame) -> Iterator[pd.DataFra
         return
     wide = scores.pivot(index="id", columns="attack", values="score").loc[known["id"]]
     records = records.set_index("id").loc[known["id"]]
-    prompts = records["prompt"].fillna("")
-    texts = [
-        before_text(prompt) + text for prompt, text in zip(prompts, records["text"], strict=True)
-    ]
+    texts = after_prompts(records["prompt"].fillna(""), records["text"])
     # A record without a score by some attack is an average one there.
     wide = wide.fillna(wide.median())
     yield known.assign(attack=COMBINED, score=combined(wide, member, group, SEED))

@@ -90,8 +90,12 @@ class Records:
     @cached_property
     def whole_texts(self) -> list[str]:
         """The texts, each after its prompt."""
-        pairs = zip(self.prompts_or_blank, self.texts, strict=True)
-        return [before_text(prompt) + text for prompt, text in pairs]
+        return after_prompts(self.prompts_or_blank, self.texts)
+
+
+def after_prompts(prompts: Iterable[str], texts: Iterable[str]) -> list[str]:
+    """Texts, each after its prompt, which may be empty."""
+    return [before_text(prompt) + text for prompt, text in zip(prompts, texts, strict=True)]
 
 
 def before_text(prompt: str) -> str:
