@@ -132,7 +132,7 @@ def _decoded(
     """Each text's row, the tokens of its greedy continuation as in `decoded`, and the true ones."""
     contexts = np.broadcast_to(encoded.contexts, encoded.lengths.shape)
     question = f"{GREEDY} {end_tokens(checkpoint)}"
-    found = {} if checkpoint.answers is None else checkpoint.answers.find(question, encoded)
+    found = checkpoint.answers.find(question, encoded)
     unknown = np.setdiff1d(np.arange(len(contexts)), list(found))
     for length in np.unique(contexts[unknown]):
         alike = unknown[contexts[unknown] == length]
@@ -142,8 +142,7 @@ def _decoded(
             made = {
                 row: of_row[:n] for row, n, of_row in zip(rows.tolist(), n_new, ids, strict=True)
             }
-            if checkpoint.answers is not None:
-                checkpoint.answers.keep(question, encoded, made)
+            checkpoint.answers.keep(question, encoded, made)
             found.update(made)
     for row, ids in found.items():
         yield row, ids, encoded.ids[row, contexts[row] : encoded.lengths[row]]

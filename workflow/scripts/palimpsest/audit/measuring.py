@@ -75,7 +75,7 @@ def measured_tokens(
 
     Raises `UserError` if one is not a number.
     """
-    parts = {} if checkpoint.answers is None else checkpoint.answers.find(EVERY_TOKEN, encoded)
+    parts = checkpoint.answers.find(EVERY_TOKEN, encoded)
     unknown = np.setdiff1d(np.arange(len(encoded.lengths)), list(parts))
     for rows, n_shared in _alike(encoded, unknown):
         beginning = _beginning(checkpoint, encoded.ids[rows[0], :n_shared])
@@ -86,8 +86,7 @@ def measured_tokens(
             of_tokens = _of_batch(logits_BTV, targets_BT, real_BT)
             ends = np.cumsum(real_BT.sum(-1).cpu().numpy())[:-1]
             made = dict(zip(batch_rows, np.split(of_tokens, ends, axis=1), strict=True))
-            if checkpoint.answers is not None:
-                checkpoint.answers.keep(EVERY_TOKEN, encoded, made)
+            checkpoint.answers.keep(EVERY_TOKEN, encoded, made)
             parts.update(made)
     found = np.concatenate([parts[row] for row in range(len(encoded.lengths))], axis=1)
     if not np.isfinite(found).all():

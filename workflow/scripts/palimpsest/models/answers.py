@@ -114,6 +114,19 @@ class OfModel:
         return made.digest()
 
 
+class NotKept:
+    """In place of `OfModel`, where no answers are kept: none is known, and none is written."""
+
+    def find(self, question: str, encoded: Rows) -> dict[int, np.ndarray]:
+        return {}
+
+    def keep(self, question: str, encoded: Rows, answers: Mapping[int, np.ndarray]) -> None:
+        pass
+
+
+NOT_KEPT = NotKept()
+
+
 def digest(model: torch.nn.Module) -> bytes:
     """A hash of a model's weights and configuration, and of what computes with them."""
     made = hashlib.sha256(model.config.to_json_string().encode())

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenize
 from transformers.utils.logging import disable_progress_bar
 
 from palimpsest.errors import UserError
-from palimpsest.models.answers import OfModel
+from palimpsest.models.answers import NOT_KEPT, NotKept, OfModel
 from palimpsest.models.build import loading_in_one_line
 from palimpsest.models.folders import SAVE_AGAIN, check_tokenizer, is_folder
 from palimpsest.models.limits import Limits
@@ -30,7 +30,7 @@ REMEDY = (
 class Checkpoint:
     """A causal language model in float32, its tokenizer and its limits; `name` is for messages.
 
-    `answers` are those that it gave before; None if they are not kept.
+    `answers` are those that it gave before, if they are kept.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Checkpoint:
     tokenizer: PreTrainedTokenizerBase
     limits: Limits
     device: torch.device
-    answers: OfModel | None = None
+    answers: OfModel | NotKept = NOT_KEPT
 
 
 def opened(model: str | Path) -> Checkpoint:
