@@ -2,7 +2,9 @@
 
 import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import hypothesis
 import pytest
@@ -54,6 +56,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Exclude what stays to the end from garbage collection: modules, and the tests themselves."""
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def restored_environment() -> Iterator[None]:
+    """Take back what a test, or the workflow in this process, writes into the environment."""
+    with patch.dict(os.environ):
+        yield
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
