@@ -17,7 +17,13 @@ from helpers.experiments import ROOT
 from palimpsest import audit
 from palimpsest.audit.classifiers import blind, can_learn, combined
 from palimpsest.audit.membership import ATTACKS, Given
-from palimpsest.audit.membership.attack import LOWERCASE, NEIGHBOURS, PREFIXED, SECRETS
+from palimpsest.audit.membership.attack import (
+    LOWERCASE,
+    NEIGHBOURS,
+    PREFIXED,
+    SECRETS,
+    Retrained,
+)
 from palimpsest.audit.passes import Pass
 from palimpsest.audit.roc_curves import auc, roc, statistics, tpr_at, unanimous
 from palimpsest.audit.versions import versions
@@ -47,7 +53,9 @@ CHANGED = {
     PREFIXED: made(np.array(LOG_PROB) * 1.5),
     SECRETS: made([-1.0, -3.0, -5.0, -2.0, -2.0, -2.0], n_tokens=[1] * 6),
 }
-GIVEN = Given(TEXTS, TARGET, REFERENCE, CHANGED, population=np.array([False, True]))
+# Probabilities per token: 1/2 where others have 1/3 and 1/5; and 1/9 where both have 1/2
+RETRAINED = Retrained(np.log([2.0, 9.0]), np.log([[3.0, 2.0], [5.0, 2.0]]))
+GIVEN = Given(TEXTS, TARGET, REFERENCE, CHANGED, np.array([False, True]), RETRAINED)
 N_BYTES = np.array([len(text) for text in TEXTS])
 ZLIB = np.array([len(zlib.compress(text.encode())) for text in TEXTS])
 BY_HAND = {
@@ -63,12 +71,15 @@ BY_HAND = {
     "exposure": [np.log2(6), 1.0],
     # Errors of the first text: -2 after -1, and -3 after -5; of the second: -4 after -1
     "ez_mia": [2 / 3, 0.0],
+    # Logits log 1 - mean of log 1/2 and log 1/4; log 1/8 - log 1. The variances are log(2)^2 / 2, 0
+    "lira": np.array([1.5, -3.0]) * 2,
 }
 
 
 @pytest.mark.parametrize("name", list(BY_HAND))
 def test_scores_by_hand(name):
-    np.testing.assert_allclose(ATTACKS[name].score(GIVEN), BY_HAND[name], rtol=1e-12)
+    rtol = 1e-5 if name == "lira" else 1e-12  # the deviation of LiRA is never 0
+    np.testing.assert_allclose(ATTACKS[name].score(GIVEN), BY_HAND[name], rtol=rtol)
 
 
 def test_every_attack_is_tested():
@@ -81,7 +92,10 @@ def test_a_text_that_the_model_has_no_doubt_about():
     sure = Pass(
         sure.n_tokens, sure.log_prob, sure.mean * 0, sure.deviation * 0, sure.rank, sure.end
     )
-    given = Given(TEXTS, sure, REFERENCE, {**CHANGED, PREFIXED: sure}, np.array([True, True]))
+    certain = Retrained(np.zeros(2), np.zeros((4, 2)))
+    given = Given(
+        TEXTS, sure, REFERENCE, {**CHANGED, PREFIXED: sure}, np.array([True, True]), certain
+    )
     for attack in ATTACKS.values():
         assert np.isfinite(attack.score(given)).all(), attack.name
     np.testing.assert_array_equal(ATTACKS["ez_mia"].score(given), [1.0, 1.0])
@@ -101,6 +115,16 @@ def test_rmia_is_a_rank_among_other_texts_of_the_population():
     for place in range(n):
         others = [z for z in range(20, 40) if z != place]
         assert found[place] == pytest.approx(np.mean([ratio[place] >= ratio[z] for z in others]))
+
+
+def test_lira_is_that_of_many_models():
+    """The public function judges every model; the attack has one model and those of other seeds."""
+    chance = np.random.default_rng(0)
+    inside = np.arange(10) < 5
+    loss = chance.gamma(2, 1, (10, 30))
+    of_all = audit.lira_offline(loss, np.repeat(inside[:, None], 30, axis=1))
+    given = replace(GIVEN, retrained=Retrained(loss[0], loss[5:]))
+    np.testing.assert_allclose(ATTACKS["lira"].score(given), of_all[0], rtol=1e-9)
 
 
 def test_rmia_uses_the_reference_where_tokens_are_improbable():

@@ -190,7 +190,13 @@ def test_guesses_about_pairs():
 
 @pytest.mark.parametrize(
     ("detector", "holds"),
-    [("loss", True), ("reference/base", True), ("rmia/base", False), ("combined", False)],
+    [
+        ("loss", True),
+        ("reference/base", True),
+        ("rmia/base", False),
+        ("lira", False),
+        ("combined", False),
+    ],
 )
 def test_detectors_that_are_given_other_records_show_no_epsilon(detector, holds):
     """Guesses that look at each other's coins can all be right by one stroke of luck."""

@@ -187,6 +187,39 @@ def test_the_report_of_an_audit(audit, tmp_path):
     assert not part({}).introduction
 
 
+def answers_of_seeds(n_seeds):
+    """Losses by training again; with the first seed, the target knows the records trained on."""
+    rows = [
+        {
+            **{"language": "mine", "model": model, "measure": measure, "evidence": "retraining"},
+            **{"id": record["id"], "seed": seed, "loss": 0.1 if record["trained"] else 2.0},
+            "threshold": 1.9 + 0.1 * seed if measure == "counterfactual" else 0.0,
+        }
+        for seed in range(n_seeds)
+        for model in ("mine", "another")
+        for measure in ("counterfactual", "contextual")
+        for record in RECORDS
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_lira_from_models_of_other_seeds(audit):
+    """Each is judged by the models of other seeds without it; of three other seeds, none is."""
+    job, passes, _, _ = audit
+    records = tables.read(job.corpus, CORPUS)
+    ask = {"attacks": ["loss", "lira"], "retrained": "mine", "seed": 0}
+    made = scores(passes, records, [answers_of_seeds(5)], **ask)
+    found = made[made["attack"] == "lira"].set_index("id")["score"]
+    logit = {loss: -np.log(np.expm1(loss)) for loss in (0.1, 2.0, 2.1, 2.2, 2.3)}
+    others = [logit[loss] for loss in (2.0, 2.1, 2.2, 2.3)]
+    for record in RECORDS:
+        own = logit[0.1 if record["trained"] else 2.0]
+        expected = (own - np.mean(others)) / np.std(others, ddof=1)
+        assert found[record["id"]] == pytest.approx(expected, rel=1e-4)
+    too_few = scores(passes, records, [answers_of_seeds(4)], **ask)
+    assert "lira" not in {*too_few["attack"]}
+
+
 def test_the_detectors_of_an_audit(audit, tmp_path):
     """A model of random weights gives nothing away, and no detector finds more than by chance."""
     _, _, made, continuations = audit

@@ -52,6 +52,7 @@ rule score_attacks:
     input:
         passes=audited.PASSES.path,
         records=paths.CORPUS_OF_RECORDS,
+        answers=answers_about_target,
     output:
         table=audited.SCORES.path,
     log:
@@ -67,6 +68,8 @@ rule score_attacks:
     params:
         **made_by("palimpsest.audit.tables:scores"),
         attacks=attacks_of_audit,
+        retrained=retrained_model,
+        seed=retrained_seed,
     script:
         "../scripts/make.py"
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from palimpsest.allowed import CONFIDENCES, checked_number
 from palimpsest.audit.membership import ATTACKS
-from palimpsest.audit.membership.attack import POPULATION, PREFIXED
+from palimpsest.audit.membership.attack import POPULATION, PREFIXED, RETRAINED
 from palimpsest.statistics import CONFIDENCE, upper_bound
 
 
@@ -51,11 +51,11 @@ def one_run_epsilon(n_right: int, n_guesses: int, confidence: float = CONFIDENCE
 def sees_no_coin(detector: str) -> bool:
     """Whether a detector's scores depend on the model and the text alone.
 
-    Others are given records whose side of the coin is known: their guesses depend on each other,
-    and the bound does not hold.
+    Others are given records whose side of the coin is known, or models that were trained on such
+    records: their guesses depend on each other, and the bound does not hold.
     """
     name, *_ = detector.split("/")
-    return name in ATTACKS and not {POPULATION, PREFIXED} & {*ATTACKS[name].needs}
+    return name in ATTACKS and not {POPULATION, PREFIXED, RETRAINED} & {*ATTACKS[name].needs}
 
 
 def guesses(scores: pd.DataFrame) -> pd.DataFrame:

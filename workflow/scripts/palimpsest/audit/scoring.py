@@ -9,7 +9,14 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.audit.membership import ATTACKS, Given
-from palimpsest.audit.membership.attack import CHANGED, POPULATION, REFERENCE, SAME_TOKENS
+from palimpsest.audit.membership.attack import (
+    CHANGED,
+    POPULATION,
+    REFERENCE,
+    RETRAINED,
+    SAME_TOKENS,
+    Retrained,
+)
 from palimpsest.audit.passes import Pass
 
 
@@ -20,6 +27,7 @@ def attacks(
     references: Mapping[str, Pass] | None = None,
     changed: Mapping[str, Pass] | None = None,
     unseen: np.ndarray | None = None,
+    retrained: Retrained | None = None,
     names: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """The scores of texts by attacks on membership, higher for those that are taken for members.
@@ -33,13 +41,15 @@ def attacks(
     references : the same of other models, by their names
     changed : what the target says of changed texts, by the version, see `versions`
     unseen : bool[texts], texts that the target is known not to have been trained on
+    retrained : losses of the texts under the target, and under four or more models of other seeds
+        that were trained without the text
     names : the attacks, all by default
 
     Returns a row per text and a column per attack; one that needs a reference has a column for each
     reference, with a slash and its name.
     """
     unseen = np.zeros(len(texts), dtype=bool) if unseen is None else unseen
-    given = Given(texts, target, changed=changed or {}, population=unseen)
+    given = Given(texts, target, changed=changed or {}, population=unseen, retrained=retrained)
     scores = {}
     for name in ATTACKS if names is None else names:
         for reference, full in _given(given, references or {}, ATTACKS[name].needs):
@@ -54,6 +64,8 @@ def _given(
     if any(need in CHANGED and need not in given.changed for need in needs):
         return
     if POPULATION in needs and not given.population.any():
+        return
+    if RETRAINED in needs and given.retrained is None:
         return
     if REFERENCE not in needs:
         yield "", given

@@ -12,29 +12,44 @@ from palimpsest.audit.classifiers import BLIND, COMBINED, blind, can_learn, comb
 from palimpsest.audit.duplicates import known_unseen
 from palimpsest.audit.kinds import PASSES, ROC, SCORES, TARGET
 from palimpsest.audit.membership import ATTACKS
-from palimpsest.audit.membership.attack import PREFIXED
+from palimpsest.audit.membership.attack import PREFIXED, Retrained
+from palimpsest.audit.optimum import FEWEST
 from palimpsest.audit.passes import OF_TOKENS, Pass
 from palimpsest.audit.roc_curves import judged, statistics
 from palimpsest.audit.versions import TEXT
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.corpora.records import after_prompts
 from palimpsest.making import makes, reads
+from palimpsest.memorisation.measures import counterfactual
+from palimpsest.records.kinds import ANSWERS
 
 SEED = 0  # of the halves of attacks that learn
 ABOUT = ["language", "model", "id", "group", "trained", "duplicate"]
 
 
-@reads(passes=PASSES, records=CORPUS)
+@reads(passes=PASSES, records=CORPUS, answers=[ANSWERS])
 @makes(SCORES)
-def scores(passes: pd.DataFrame, records: pd.DataFrame, *, attacks: Sequence[str]) -> pd.DataFrame:
+def scores(
+    passes: pd.DataFrame,
+    records: pd.DataFrame,
+    answers: Sequence[pd.DataFrame] = (),
+    *,
+    attacks: Sequence[str],
+    retrained: str | None = None,
+    seed: int | None = None,
+) -> pd.DataFrame:
     """The scores of records by some attacks; those that need a reference, by each reference.
 
     Records that stand before others in a version of the texts have no score by what compares it.
+    For `answers`, `retrained` and `seed` see `detected`; other seeds are the models of LiRA.
     """
+    others = of_other_seeds(pd.concat(answers), retrained, seed) if answers else None
     is_prefixed = passes["version"] == PREFIXED
     outside = passes["id"].isin(passes.loc[is_prefixed, "id"])
     after_others = [name for name in attacks if PREFIXED in ATTACKS[name].needs]
-    found = _scores(passes[~is_prefixed], records, [n for n in attacks if n not in after_others])
+    found = _scores(
+        passes[~is_prefixed], records, [n for n in attacks if n not in after_others], others
+    )
     if after_others and outside.any():
         found += _scores(passes[outside], records, after_others)
     if not found:
@@ -43,19 +58,42 @@ def scores(passes: pd.DataFrame, records: pd.DataFrame, *, attacks: Sequence[str
     return pd.concat([whole, *_learned(whole, records)], ignore_index=True)[SCORES.names]
 
 
+def of_other_seeds(answers: pd.DataFrame, model: str, seed: int) -> pd.DataFrame | None:
+    """The losses of records under a model, `loss`, and a column for each seed but its own.
+
+    A seed's column is the loss under its model that was trained without the record. None if there
+    are too few seeds for LiRA.
+    """
+    mine = answers[(answers["model"] == model) & (answers["measure"] == counterfactual.__name__)]
+    without = mine[mine["seed"] != seed].pivot(index="id", columns="seed", values="threshold")
+    if without.shape[1] < FEWEST:
+        return None
+    return without.assign(loss=mine[mine["seed"] == seed].set_index("id")["loss"])
+
+
 def _scores(
-    passes: pd.DataFrame, records: pd.DataFrame, attacks: Sequence[str]
+    passes: pd.DataFrame,
+    records: pd.DataFrame,
+    attacks: Sequence[str],
+    losses: pd.DataFrame | None = None,
 ) -> list[pd.DataFrame]:
     """A part of the table for each attack."""
     about = passes.loc[(passes["role"] == TARGET) & (passes["version"] == TEXT), ABOUT]
     known = {of: pass_of(rows) for of, rows in passes.groupby(["role", "version"], sort=False)}
     target = {version: found for (role, version), found in known.items() if role == TARGET}
+    retrained = None
+    if losses is not None:
+        of_texts = losses.loc[about["id"]]
+        retrained = Retrained(
+            of_texts["loss"].to_numpy(), of_texts.drop(columns="loss").T.to_numpy()
+        )
     wide = scoring.attacks(
         records.set_index("id")["text"].loc[about["id"]].tolist(),
         target.pop(TEXT),
         references={role: found for (role, _), found in known.items() if role != TARGET},
         changed=target,
         unseen=known_unseen(about),
+        retrained=retrained,
         names=attacks,
     )
     return [about.assign(attack=name, score=wide[name].to_numpy()) for name in wide]

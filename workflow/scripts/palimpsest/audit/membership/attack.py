@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,20 @@ if TYPE_CHECKING:  # torch loads slowly
 REFERENCE = "reference"  # the pass of another model over the same texts
 SAME_TOKENS = "same tokens"  # a reference that cuts the texts as the target does
 POPULATION = "population"  # texts that are known not to be members
+RETRAINED = "retrained"  # losses under models of other seeds, trained without the text
 # Passes of changed texts
 LOWERCASE, NEIGHBOURS, PREFIXED, SECRETS = "lowercase", "neighbours", "prefixed", "secrets"
 CHANGED = (LOWERCASE, NEIGHBOURS, PREFIXED, SECRETS)
+
+
+class Retrained(NamedTuple):
+    """Losses under a model, and under models of other seeds that were trained without the text.
+
+    In nats per token: float[texts] and float[models, texts].
+    """
+
+    loss: np.ndarray
+    without: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,7 @@ class Given:
         each text, in order; by `NEIGHBOURS` and `SECRETS` the same number for each text, text
         after text
     population : bool[texts], texts that are known not to be members, or None
+    retrained : losses of the texts with and without training on them, or None
     """
 
     texts: Sequence[str]
@@ -40,6 +52,7 @@ class Given:
     reference: Pass | None = None
     changed: Mapping[str, Pass] = field(default_factory=dict)
     population: np.ndarray | None = None
+    retrained: Retrained | None = None
 
     @property
     def n_bytes(self) -> np.ndarray:
