@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from palimpsest.audit.optimum import OF_MODELS, calibrated, lira_offline, lira_online, optimum
+from palimpsest.audit.optimum import (
+    OF_MODELS,
+    calibrated,
+    lira_of_tokens,
+    lira_offline,
+    lira_online,
+    optimum,
+)
 from palimpsest.audit.roc_curves import auc
 
 N_MODELS, N_TEXTS = 128, 60
@@ -57,6 +64,37 @@ def test_the_optimum_is_nearly_that_of_the_truth():
         assert 0.9 < reached < 1.05, score.__name__
     raw = mean_auc(-loss, inside)
     assert raw < truth - 0.1, "a raw loss mixes easy texts with members"
+
+
+def test_tokens_by_hand():
+    """Texts of two tokens and of one: each token has likelihoods of its own, which are summed."""
+    chance = np.random.default_rng(0)
+    loss, text = chance.uniform(0.2, 4, (10, 3)), np.array([0, 0, 1])
+    inside = chance.permuted(np.tile(np.arange(10) < 5, (2, 1)), axis=1).T
+    logit = np.log(np.exp(-loss) / (1 - np.exp(-loss)))
+    found = lira_of_tokens(loss, text, inside)
+    expected = np.zeros((10, 2))
+    for model in range(10):
+        others = np.arange(10) != model
+        for token, of in enumerate(text):
+            for sign, kind in ((1, inside[:, of]), (-1, ~inside[:, of])):
+                judges = logit[others & kind, token]
+                density = norm.logpdf(logit[model, token], judges.mean(), judges.std(ddof=1))
+                expected[model, of] += sign * density
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_tokens_tell_what_their_sum_hides():
+    """Of ten tokens, training makes one more probable; the others are noise in the sum."""
+    loss, inside, *_ = world(2, effect=2.0)
+    chance = np.random.default_rng(3)
+    tokens = np.repeat(loss[:, :, None] + 3, 10, axis=2)
+    tokens[:, :, 1:] = 3 + chance.normal(0, 0.3, tokens[:, :, 1:].shape)
+    flat, text = tokens.reshape(len(loss), -1), np.repeat(np.arange(N_TEXTS), 10)
+    of_sum = mean_auc(lira_online(tokens.mean(axis=2), inside, SEEDS), inside)
+    of_tokens = mean_auc(lira_of_tokens(flat, text, inside, SEEDS), inside)
+    truth = norm.cdf(2 / np.sqrt(2))
+    assert of_sum < 0.72 < 0.87 < of_tokens < truth + 0.01
 
 
 def test_texts_that_are_not_normal():

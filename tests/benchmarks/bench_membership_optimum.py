@@ -6,13 +6,15 @@ record, 64 models with it and 64 without. Each model is attacked in turn, and th
 are what the attacker knows. The optimum is the likelihood ratio of the loss of a record under
 models with and without it: of several estimates from these models, the one that finds most. The
 true ratio finds more, so an attack's share of the optimum, with its interval over seeds, is rather
-too high.
+too high. LiRA of tokens sees more than a loss, namely the probability of each token, so its share
+may be above 1.
 """
 
 import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -25,12 +27,13 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "workflow/scripts")]
 from planted_records import COPIES, MODEL, NAME, PlantedRecords  # noqa: E402
 from rows import Row, main, shown  # noqa: E402
 
-from palimpsest import traces  # noqa: E402
-from palimpsest.audit.optimum import OF_MODELS, optimum  # noqa: E402
+from palimpsest import audit, traces  # noqa: E402
+from palimpsest.audit.optimum import OF_MODELS, lira_of_tokens, optimum  # noqa: E402
 from palimpsest.audit.roc_curves import auc, tpr_at  # noqa: E402
 from palimpsest.datasets.strings import string_id  # noqa: E402
 from palimpsest.estimates import with_interval  # noqa: E402
-from palimpsest.paths import DATASET, TRACE  # noqa: E402
+from palimpsest.models.checkpoints import opened  # noqa: E402
+from palimpsest.paths import DATASET, MODEL_FOLDER, TRACE  # noqa: E402
 from palimpsest.records.interventions import without_fold  # noqa: E402
 from palimpsest.requests import Runs  # noqa: E402
 from palimpsest.statistics import Interval, student  # noqa: E402
@@ -42,47 +45,67 @@ KERNELS = "likelihood ratio by kernels"
 ESTIMATES = (KERNELS, "LiRA, online", "LiRA, offline")  # of the optimum
 
 
-def losses(
-    n_trained: int, seeds: range, epochs: int
-) -> tuple[np.ndarray, np.ndarray, pd.DataFrame]:
-    """Nats per token and inclusion [models, records], and the records that are trained on.
+@dataclass(frozen=True)
+class Trained:
+    """Losses of records, nats per token, and of their tokens, nats, under models that lack some.
 
-    The two models of a seed stand one after the other; each lacks what the other has.
+    The two models of a seed stand one after the other; each lacks what the other has. `text` is the
+    place of each token's record.
     """
+
+    loss: np.ndarray
+    inside: np.ndarray
+    of_tokens: np.ndarray
+    text: np.ndarray
+    records: pd.DataFrame
+
+
+def trained(n_trained: int, seeds: range, epochs: int) -> Trained:
+    """Twins of each seed, on both halves of the records."""
     with tempfile.TemporaryDirectory() as name:
         planted = PlantedRecords(Path(name), n_trained, seeds, epochs=epochs)
-        planted.config["save_weights"] = False
         halves = [
             Runs(MODEL, NAME, planted.n_copies, without_fold(fold, 2), planted.seeds)
             for fold in (0, 1)
         ]
-        pairs = zip(*(runs.paths(TRACE) for runs in halves), strict=True)
-        files = [file for pair in pairs for file in pair]
-        planted.run(*files, folds=2)
+        files, folders = in_pairs(halves, TRACE), in_pairs(halves, MODEL_FOLDER)
+        planted.run(*files, *folders, folds=2)
         records = planted.records.query("copies > 0").reset_index(drop=True)
         ids = np.array([string_id((text,)) for text in records["text"]], dtype=object)
-        loss, inside = [], []
-        for file in files:
+        texts = records["text"].tolist()
+        loss, inside, of_tokens = [], [], []
+        for file, folder in zip(files, folders, strict=True):
+            found = audit.passed(opened(planted.folder / folder), texts)
+            of_tokens.append(-found.log_prob)
             trace = traces.read(planted.folder / file)
             strings = pd.read_parquet(planted.folder / dataset_of(trace.run))
             loss.append(trace.loss[-1, trace.column_of(ids)])
             inside.append(strings.set_index("string_id")["count"].loc[ids].to_numpy() > 0)
-        return np.array(loss), np.array(inside), records
+        text = np.repeat(np.arange(len(texts)), found.n_tokens)
+        return Trained(np.array(loss), np.array(inside), np.array(of_tokens), text, records)
+
+
+def in_pairs(halves: list[Runs], path: str) -> list[str]:
+    """The files of both halves, seed after seed."""
+    pairs = zip(*(runs.paths(path) for runs in halves), strict=True)
+    return [file for pair in pairs for file in pair]
 
 
 def dataset_of(run: dict) -> str:
     return DATASET.format(**{key: run[key] for key in ("language", "size", "seed", "variant")})
 
 
-def scores_of(loss: np.ndarray, inside: np.ndarray, records: pd.DataFrame) -> dict[str, np.ndarray]:
+def scores_of(models: Trained) -> dict[str, np.ndarray]:
     """The scores float[models, records] of each attack."""
-    compressed = records["text"].map(lambda text: len(zlib.compress(text.encode()))).to_numpy()
+    loss, inside, texts = models.loss, models.inside, models.records["text"]
+    compressed = texts.map(lambda text: len(zlib.compress(text.encode()))).to_numpy()
     seed = np.arange(len(loss)) // 2
     of_models = {name: attack(loss, inside, seed) for name, attack in OF_MODELS.items()}
     return {
         "loss": -loss,
         "zlib": -loss / compressed,
         **of_models,
+        "LiRA of tokens": lira_of_tokens(models.of_tokens, models.text, inside, seed),
         KERNELS: optimum(loss, inside, seed),
     }
 
@@ -96,8 +119,8 @@ def by_seed(statistic: Callable, score: np.ndarray, inside: np.ndarray) -> np.nd
 def rows(tiny: bool = False) -> Iterator[Row]:
     """AUC and members found at 1 % false positives, as a share of the optimum's."""
     n_trained, seeds, epochs = (24, range(6), 2) if tiny else (240, range(64), EPOCHS)
-    loss, inside, records = losses(n_trained, seeds, epochs)
-    scores = scores_of(loss, inside, records)
+    models = trained(n_trained, seeds, epochs)
+    inside, records, scores = models.inside, models.records, scores_of(models)
     parts = {"all": np.ones(len(records), bool)}
     if not tiny:  # so few records may all be members of a model
         parts |= {f"{n} copies": (records["copies"] == n).to_numpy() for n in COPIES}

@@ -13,6 +13,7 @@ MODULES = {
     "cut": "continuations",
     "free_generations": "generating",
     "Given": "membership",
+    "lira_of_tokens": "optimum",
     "lira_offline": "optimum",
     "lira_online": "optimum",
     "masked": "private",

@@ -60,6 +60,31 @@ def lira_offline(loss: ArrayLike, inside: ArrayLike, unit: ArrayLike | None = No
     return (seen.confidence - mean) / _shared(variance)
 
 
+def lira_of_tokens(
+    loss: ArrayLike, text: ArrayLike, inside: ArrayLike, unit: ArrayLike | None = None
+) -> np.ndarray:
+    """LiRA, online, of each token of a text; the log ratios of its tokens are summed.
+
+    So it sees where a text became more probable, and not only by how much in all. Each token has
+    means and spreads of its own, as if tokens were independent.
+
+    Parameters
+    ----------
+    loss : float[models, tokens], of each token of all texts under each model, nats
+    text : int[tokens], the place of the token's text, rising from 0
+    inside : bool[models, texts], whether the model was trained on the text
+    unit : see `lira_online`, as for the result and the error
+    """
+    text = np.asarray(text)
+    seen = _Seen(loss, np.asarray(inside, dtype=bool)[:, text], unit)
+    ratio = np.zeros_like(seen.confidence)
+    for kind, sign in ((seen.inside, -1), (~seen.inside, 1)):
+        mean, variance = seen.of_others(seen.confidence, kind)
+        variance += LEAST_SPREAD**2
+        ratio += sign * (np.square(seen.confidence - mean) / variance + np.log(variance)) / 2
+    return np.add.reduceat(ratio, np.flatnonzero(np.diff(text, prepend=-1)), axis=1)
+
+
 def calibrated(loss: ArrayLike, inside: ArrayLike, unit: ArrayLike | None = None) -> np.ndarray:
     """The mean loss of models without the text minus its loss: a reference for each text.
 
