@@ -401,7 +401,7 @@ def test_the_answers_come_first(page):
 
 
 def test_an_answer_without_a_placebo_says_so(page):
-    assert "<b>mine records 0.125 unknown – recollection constant trained elsewhere" in page.text
+    assert "<b>mine records 0.125 unknown – recollection constant only asked" in page.text
     assert page.text.count("In brackets: the 95 % interval over") == 1
 
 

@@ -20,11 +20,20 @@ def newcombe(share: float, other: float, n: float, n_other: float) -> tuple[floa
     """
     if not n or not n_other:
         return np.nan, np.nan
-    (low, high), (other_low, other_high) = wilson(share, n), wilson(other, n_other)
-    difference = share - other
+    return of_difference(
+        Interval(share, *wilson(share, n)), Interval(other, *wilson(other, n_other))
+    )
+
+
+def of_difference(first: Interval, second: Interval) -> tuple[float, float]:
+    """The 95 % interval of the difference of two independent estimates, from those of both.
+
+    Source: see `newcombe`; the method needs no more than the two intervals.
+    """
+    difference = first.mean - second.mean
     return (
-        difference - float(np.hypot(share - low, other_high - other)),
-        difference + float(np.hypot(high - share, other - other_low)),
+        difference - float(np.hypot(first.mean - first.lower, second.upper - second.mean)),
+        difference + float(np.hypot(first.upper - first.mean, second.mean - second.lower)),
     )
 
 

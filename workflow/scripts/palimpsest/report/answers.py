@@ -32,5 +32,5 @@ def shown(row: dict) -> dict:
         "trained": number(row["trained"]),
         "unseen": "unknown" if pd.isna(row["unseen"]) else number(row["unseen"]),
         "beyond": with_interval(beyond),
-        "seeds": row["n_seeds"] or "trained elsewhere",
+        "seeds": row["n_seeds"] or "only asked",
     }

@@ -15,7 +15,7 @@ lower float?: lower end of the 95 % interval of the difference; null: none, beca
     seed, a seed without a difference, or the same difference in all seeds
 upper float?: its upper end; null likewise
 interval_over str: what varies in the interval: seeds, or groups (of records); empty: no interval
-n_seeds int: number of seeds that are averaged; 0: Palimpsest did not train the model
+n_seeds int: number of seeds that are averaged; 0: the model was only asked
 """)
 HEADLINE = Kind(
     "headline",
