@@ -72,7 +72,7 @@ format: $(INSTALLED) ## Mend the style of the code and of the workflow
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile workflow/rules/*.smk workflow/rules/functions/*.smk
 
-bench: $(INSTALLED) ## Measure every speed that the README quotes, beside a peer
+bench: $(INSTALLED) ## Measure every speed that docs/speed.md quotes, beside a peer
 	$(BIN)/python tests/benchmarks/run.py
 
 docs: $(INSTALLED) ## Write the pages of the configuration, the tables, the claims and the methods' settings

@@ -1,6 +1,6 @@
 """A fleet of twins against the same trainings one after another in plain Hugging Face modules.
 
-    python tests/benchmarks/bench_fleet.py            # the rows of the README
+    python tests/benchmarks/bench_fleet.py            # the rows of docs/speed.md
     python tests/benchmarks/bench_fleet.py --scaling  # the table and the plot of docs/fleet.md
 
 On a CPU the peer is given one process per core, each with one thread, and the fleet one process
