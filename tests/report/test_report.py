@@ -655,9 +655,10 @@ def test_the_rules_of_the_languages_are_readable(tmp_path):
         ),
     )
     page = Page(path.read_text())
-    assert page.tags.count("details") == 2
+    assert page.tags.count("details") == 3
     folded = [(name, value) for tag, name, value in page.attributes if tag == "details"]
-    assert folded == [("class", "grammar"), ("open", None), ("class", "grammar")]
+    grammars = [("class", "grammar"), ("open", None), ("class", "grammar")]
+    assert folded == [("id", "questions"), *grammars]
     for words in (
         "Grammar of small: 4 rules, 3 non-terminals, start symbol S",
         "S A x [0.75] | <b> [0.25] 1 0.56",
