@@ -1,0 +1,38 @@
+"""The page of the library: its examples run, and every public function is on it."""
+
+import doctest
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from helpers.tiny_language_models import write
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/library.md"
+PUBLIC = [
+    *("languages", "memorisation", "records", "profiles", "density"),
+    *("information", "unlearning", "audit", "datasets"),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_examples_show_what_the_page_says(tmp_path, monkeypatch):
+    (tmp_path / "config").symlink_to(ROOT / "config")
+    write(tmp_path / "my-model")
+    monkeypatch.chdir(tmp_path)
+    done = doctest.testfile(
+        str(PAGE), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
+    )
+    assert done.attempted > 50
+    assert not done.failed
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_function_is_on_the_page(name):
+    package = import_module(f"palimpsest.{name}")
+    words = set(re.findall(r"\w+", PAGE.read_text()))
+    functions = {one for one in package.__all__ if inspect.isfunction(getattr(package, one))}
+    assert functions <= words, functions - words
