@@ -3,6 +3,8 @@
 Pure functions on arrays. Nothing here knows of models, strings or sections.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Sequence

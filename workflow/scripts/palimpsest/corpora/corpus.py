@@ -1,5 +1,7 @@
 """The interface of all corpora."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol

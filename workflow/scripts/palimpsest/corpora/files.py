@@ -1,5 +1,7 @@
 """Files of corpora: a grammar ends with .pcfg, a text with .txt, records with .parquet."""
 
+from __future__ import annotations
+
 import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path

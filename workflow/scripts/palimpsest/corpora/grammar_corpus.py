@@ -1,5 +1,7 @@
 """A probabilistic context-free grammar as a corpus; all probabilities are known."""
 
+from __future__ import annotations
+
 import math
 import warnings
 from collections.abc import Sequence
@@ -52,7 +54,7 @@ class GrammarCorpus:
         self.alphabet = Alphabet(grammar.terminals)
 
     @classmethod
-    def from_file(cls, path: str | Path) -> "GrammarCorpus":
+    def from_file(cls, path: str | Path) -> GrammarCorpus:
         return cls(Grammar.from_file(path))
 
     def has_longer(self, limit: int, n: int) -> bool:

@@ -1,5 +1,7 @@
 """A user's text as a corpus; probabilities of strings are unknown."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -40,7 +42,7 @@ class TextCorpus:
         )
 
     @classmethod
-    def from_file(cls, path: str | Path) -> "TextCorpus":
+    def from_file(cls, path: str | Path) -> TextCorpus:
         """Read a text file, see `read_strings`, and warn of what a reader may not see in it.
 
         Raises `UserError` if the file cannot be read or has no string.

@@ -1,5 +1,7 @@
 """A grammar of texts as a corpus: a tokenizer cuts them, and their probabilities are known."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import cached_property
 

@@ -3,6 +3,8 @@
 Source: Learning Without Memorizing Considered Infeasible, sections 3.2 and 4, appendix G.
 """
 
+from __future__ import annotations
+
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,5 +1,7 @@
 """The permanent name of a string, and the sample and target strings of a language."""
 
+from __future__ import annotations
+
 import hashlib
 import time
 from collections.abc import Iterable, Sequence

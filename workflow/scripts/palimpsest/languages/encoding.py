@@ -1,5 +1,7 @@
 """Strings as numbers: one array of terminal codes for many strings, end to end."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress, pairwise

@@ -1,5 +1,7 @@
 """The error and the warning for grammar files."""
 
+from __future__ import annotations
+
 from palimpsest.errors import UserError
 
 

@@ -3,6 +3,8 @@
 Source: Carlini, Liu, Erlingsson, Kos and Song 2019, The Secret Sharer.
 """
 
+from __future__ import annotations
+
 import math
 from itertools import product
 from typing import NamedTuple

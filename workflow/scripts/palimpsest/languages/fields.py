@@ -5,6 +5,8 @@ predicts the field may have inferred it. A model that predicts a field better th
 did not infer all of it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,7 +32,7 @@ class Span(NamedTuple):
     end: int
 
 
-def field_losses(grammar: Grammar, texts: Sequence[str]) -> "pd.DataFrame":
+def field_losses(grammar: Grammar, texts: Sequence[str]) -> pd.DataFrame:
     """The fields of texts of the grammar, in order, with the loss that no model can go below.
 
     Returns

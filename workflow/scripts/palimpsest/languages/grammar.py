@@ -1,5 +1,7 @@
 """A probabilistic context-free grammar: reading it, sampling it, and scoring strings under it."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -54,7 +56,7 @@ class Grammar:
     fields: tuple[str, ...] = ()
 
     @classmethod
-    def from_file(cls, path: str | Path) -> "Grammar":
+    def from_file(cls, path: str | Path) -> Grammar:
         """Read a grammar file in NLTK's PCFG notation.
 
         Raises `GrammarError` if the file cannot be read, or is not a usable grammar; the message
@@ -63,7 +65,7 @@ class Grammar:
         return cls.from_string(notation.load(path), name=str(path))
 
     @classmethod
-    def from_string(cls, text: str, name: str = "<string>") -> "Grammar":
+    def from_string(cls, text: str, name: str = "<string>") -> Grammar:
         """Read a grammar from text in NLTK's PCFG notation; messages call the text `name`.
 
         Raises `GrammarError` if the text is not a usable grammar; the message is one line,
@@ -95,7 +97,7 @@ class Grammar:
     def n_rules(self) -> int:
         return len(self.rules)
 
-    def of_characters(self) -> "Grammar":
+    def of_characters(self) -> Grammar:
         """The grammar of the texts whose pieces are the terminals: a character is a symbol.
 
         The probability of a text is the sum over all ways to cut it into terminals, and over all
@@ -234,7 +236,7 @@ class Grammar:
         variance = structure.length_variance(self.rules, self.start)
         return variance / (variance + distance**2) if distance > 0 else 1.0
 
-    def without_empty_string(self) -> "Grammar":
+    def without_empty_string(self) -> Grammar:
         """The language of the strings with a symbol; itself if no string is empty.
 
         Probabilities are divided by 1 - P(empty string). The new start symbol has a `+` at its end.
@@ -270,13 +272,13 @@ class Grammar:
         return tuple(rule for rule in self.rules if rule.lhs in set(self._reachable))
 
     @cached_property
-    def _sampling_tables(self) -> "SamplingTables":
+    def _sampling_tables(self) -> SamplingTables:
         from palimpsest.languages import sampling
 
         return sampling.tables(self.rules, self._reachable, self.terminals)
 
     @cached_property
-    def _inside_tables(self) -> "InsideTables":
+    def _inside_tables(self) -> InsideTables:
         from palimpsest.languages import inside
 
         return inside.tables(self.rules, self._reachable, self.terminals)

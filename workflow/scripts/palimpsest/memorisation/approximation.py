@@ -11,6 +11,8 @@ loss per token. The remaining difference between these losses is known exactly, 
 So a model that knows the language and nothing else is never called memorising.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

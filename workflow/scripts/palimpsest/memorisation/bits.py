@@ -1,5 +1,7 @@
 """Memorised bits: what a model holds of a string beyond what the language alone gives."""
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike

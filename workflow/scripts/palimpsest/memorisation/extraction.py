@@ -3,6 +3,8 @@
 A trace holds the exact probability of every string under its model, so nothing is sampled here.
 """
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike

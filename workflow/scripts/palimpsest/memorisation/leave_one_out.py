@@ -10,6 +10,8 @@ Source: Learning Without Memorizing Considered Infeasible, sections 3.1 and 3.3.
 the approximation is Palimpsest's own.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 

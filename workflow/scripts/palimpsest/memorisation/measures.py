@@ -6,6 +6,8 @@ threshold, so `Memorisation.below` computes start and score for all measures.
 Source: Learning Without Memorizing Considered Infeasible, section 3.1.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -74,7 +76,7 @@ class Memorisation:
         """bool[strings]: whether the string has a threshold."""
         return np.isfinite(self.threshold).all(axis=0)
 
-    def among(self, known: np.ndarray) -> "Memorisation":
+    def among(self, known: np.ndarray) -> Memorisation:
         """The result for more strings: those that are not `known` have no threshold.
 
         This result has the strings where `known` is true, in order.
@@ -92,7 +94,7 @@ class Memorisation:
         loss: ArrayLike,
         start: Start = "after_last_miss",
         binary: bool = False,
-    ) -> "Memorisation":
+    ) -> Memorisation:
         """Memorised means: from the start on, at every epoch with a loss below the threshold.
 
         Parameters

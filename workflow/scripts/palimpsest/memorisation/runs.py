@@ -1,5 +1,7 @@
 """Tables: starts, scores, training_set, learning, averages; from traces and datasets of runs."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

@@ -6,6 +6,8 @@ training data at its frequency; in `without-s0`, the string is not in the traini
 Source: Learning Without Memorizing Considered Infeasible, sections 3.2 and 3.3.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -61,7 +63,7 @@ class Targets:
     CURVES = ("loss", "wrong", "without", "stand_in", "test_loss")
 
     @classmethod
-    def stack(cls, targets: list["Targets"]) -> "Targets":
+    def stack(cls, targets: list[Targets]) -> Targets:
         """Combine the curves of several targets; UserError if their epochs or models differ."""
         first = targets[0]
         for other in targets[1:]:
@@ -77,7 +79,7 @@ class Targets:
         keys = pd.concat([target.keys for target in targets], ignore_index=True)
         return cls(first.run, first.epochs, keys, **curves)
 
-    def mean_over_seeds(self) -> "Targets":
+    def mean_over_seeds(self) -> Targets:
         """One column per role, with every curve averaged over the seeds; the seed is null."""
         roles = self.keys["role"].to_numpy()
         distinct = list(dict.fromkeys(roles))

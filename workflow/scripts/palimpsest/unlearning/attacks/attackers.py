@@ -1,5 +1,7 @@
 """Held-out attackers: their thresholds are fitted on some models and judged on other models."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr

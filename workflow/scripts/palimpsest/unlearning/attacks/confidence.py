@@ -1,5 +1,7 @@
 """Logit-scaled confidence: the only number about a model and a string that an attack uses."""
 
+from __future__ import annotations
+
 from typing import Literal
 
 import numpy as np

@@ -5,6 +5,8 @@ definition of unlearning compares distributions of models, so this attack is sta
 forgetting quality, which looks at one string at a time.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np

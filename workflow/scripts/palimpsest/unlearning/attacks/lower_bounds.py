@@ -5,6 +5,8 @@ models and judged on others, and its rates count with their upper confidence bou
 is a statement that an auditor can sign.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

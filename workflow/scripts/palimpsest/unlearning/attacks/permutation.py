@@ -7,6 +7,8 @@ strings together, and the statistic is computed again. This needs no assumption 
 about the correlation between strings or about the attackers.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 

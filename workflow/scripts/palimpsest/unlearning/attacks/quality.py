@@ -1,5 +1,7 @@
 """The forgetting quality, computed from the epsilons of all strings, and the final score."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

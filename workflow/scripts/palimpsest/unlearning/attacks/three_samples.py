@@ -6,6 +6,8 @@ difference if there are enough models. Here the question is relative: is the dif
 an innocent one?
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np

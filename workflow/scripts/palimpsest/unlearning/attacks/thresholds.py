@@ -1,5 +1,7 @@
 """Epsilon of every example: how well attacks by thresholds tell unlearned from retrained models."""
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass
 from typing import Literal

@@ -4,6 +4,8 @@ The gap of a string is the loss that retrained models have more than the origina
 0 is the original's loss, 1 is the retrained models' loss, and more than 1 is overshot.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -5,6 +5,8 @@ unlearnings of one original model is due to the unlearning seed; what differs be
 models, beyond that, is due to the training seed.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import NamedTuple
 
