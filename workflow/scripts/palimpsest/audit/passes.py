@@ -6,9 +6,11 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from palimpsest.short_repr import ShortRepr
 
-@dataclass(frozen=True)
-class Pass:
+
+@dataclass(frozen=True, repr=False)
+class Pass(ShortRepr):
     """What a model says of each predicted token of some texts; the texts stand end to end.
 
     `n_tokens` int[texts]. The others are float64[tokens], about the distribution of the next token

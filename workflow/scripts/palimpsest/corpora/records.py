@@ -17,6 +17,7 @@ from palimpsest.corpora.kinds import CORPUS
 from palimpsest.corpora.record_forms import Form, columns_of, form_of
 from palimpsest.errors import UserError, nearest
 from palimpsest.making import makes
+from palimpsest.short_repr import ShortRepr
 from palimpsest.tables import saved_folders, user_files
 from palimpsest.tables.kinds import LIST, NAME, NUMBER, TRUTH, Column, UserKind
 from palimpsest.tables.user_tables import UserTable, table_in
@@ -44,8 +45,8 @@ RENAMED = "{text: body, id: key}"
 LARGEST = 2**53  # whole numbers below it are exact as floats
 
 
-@dataclass(frozen=True)
-class Records:
+@dataclass(frozen=True, repr=False)
+class Records(ShortRepr):
     """Records of a user's own.
 
     Parameters

@@ -8,11 +8,13 @@ from itertools import chain, compress, pairwise
 
 import numpy as np
 
+from palimpsest.short_repr import ShortRepr
+
 OUTSIDE = 65_535  # the code of every symbol that is no terminal of the grammar
 
 
-@dataclass(frozen=True, eq=False)
-class EncodedStrings:
+@dataclass(frozen=True, eq=False, repr=False)
+class EncodedStrings(ShortRepr):
     """Many strings of one grammar, as codes into its `terminals`.
 
     Attributes

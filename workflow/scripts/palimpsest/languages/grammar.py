@@ -18,6 +18,7 @@ from palimpsest.languages.derivation import Node, most_probable, most_probable_o
 from palimpsest.languages.encoding import EncodedStrings
 from palimpsest.languages.notation import Symbol
 from palimpsest.languages.structure import Rule
+from palimpsest.short_repr import ShortRepr
 
 if TYPE_CHECKING:  # compiled modules, loaded on first use: reading a grammar must stay cheap
     from palimpsest.languages.inside import InsideTables
@@ -28,8 +29,8 @@ Strings = Sequence[Sequence[str]] | EncodedStrings
 AT_LEAST_TWO = Number(least=2, whole=True)
 
 
-@dataclass(frozen=True)
-class Grammar:
+@dataclass(frozen=True, repr=False)
+class Grammar(ShortRepr):
     """A probabilistic context-free grammar whose derivations always end.
 
     Make one with `from_file` or `from_string`. A string is a tuple of terminals. The right-hand

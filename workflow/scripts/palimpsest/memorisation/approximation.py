@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from palimpsest.allowed import checked_numbers
 from palimpsest.errors import UserError
+from palimpsest.short_repr import ShortRepr
 
 # Relative difference at which two losses count as equal. They are sums of many rounded terms, so
 # equal values can differ by about 1e-14 of their size.
@@ -27,8 +28,8 @@ TIE = 1e-9
 GAP = 0.5  # nats in total: beyond this distance, a string has no stand-in
 
 
-@dataclass(frozen=True)
-class StandIns:
+@dataclass(frozen=True, repr=False)
+class StandIns(ShortRepr):
     """The unseen strings that stand in for each training string.
 
     `order` int[unseen] sorts the unseen strings by Bayes-optimal loss. The stand-ins of training

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from palimpsest.allowed import checked_numbers
 from palimpsest.lazy_import import named
+from palimpsest.short_repr import ShortRepr
 from palimpsest.statistics import FEWEST_TERMS, rounding_error
 
 Start = Literal["after_last_miss", "first_crossing"]
@@ -40,8 +41,8 @@ def _first_crossing(below: np.ndarray) -> np.ndarray:
 START_RULES = {"after_last_miss": _after_last_miss, "first_crossing": _first_crossing}
 
 
-@dataclass(frozen=True)
-class Memorisation:
+@dataclass(frozen=True, repr=False)
+class Memorisation(ShortRepr):
     """The start of memorisation of strings, and their score at every epoch.
 
     `start` float[strings] is the index of an epoch, and NaN if memorisation never starts. `score`

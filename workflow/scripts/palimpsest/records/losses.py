@@ -11,6 +11,7 @@ import pandas as pd
 
 from palimpsest.corpora.records import GROUP, TRAINED, WHICH, check_trained, there
 from palimpsest.errors import UserError
+from palimpsest.short_repr import ShortRepr
 from palimpsest.tables import user_files
 from palimpsest.tables.kinds import NAME, NUMBER, TIME, Column, UserKind
 from palimpsest.tables.user_tables import UserTable, read_user_table, user_table
@@ -30,8 +31,8 @@ OPTIONAL = (
 RENAMED = "{id: key, checkpoint: step, loss: nll}"
 
 
-@dataclass(frozen=True)
-class Losses:
+@dataclass(frozen=True, repr=False)
+class Losses(ShortRepr):
     """Losses of records at checkpoints, as arrays.
 
     Parameters

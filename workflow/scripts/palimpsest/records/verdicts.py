@@ -20,6 +20,7 @@ from palimpsest.errors import Notice, UserError
 from palimpsest.memorisation.measures import Start, contextual, counterfactual, recollection
 from palimpsest.records.intervals import newcombe, share_below_quantile
 from palimpsest.records.losses import Losses
+from palimpsest.short_repr import ShortRepr
 from palimpsest.statistics import beyond_false_alarms, effective_groups
 
 UNSEEN = "unseen"  # evidence that no claim rests on
@@ -30,8 +31,8 @@ DETECTED = ("detected", "detected_lower", "detected_upper", "detected_unseen")
 UNKNOWN = "no record was never trained on, so the share of false alarms is unknown"
 
 
-@dataclass(frozen=True)
-class Answers:
+@dataclass(frozen=True, repr=False)
+class Answers(ShortRepr):
     """The answers of every measure about every record.
 
     `table` has a row for each measure and record: `id`, `group`, `measure`, `evidence` (what the
