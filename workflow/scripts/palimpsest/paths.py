@@ -47,6 +47,7 @@ HEADLINE_COPIES = {"csv": "results/headline.csv", "json": "results/headline.json
 FIGURE = "results/figures/{figure}-{language}.{format}"
 FIGURE_FORMATS = ("svg", "png")
 REPORT = "results/report.html"
+REPORT_PAGES = "results/report"  # the same as pages
 
 WILDCARD = re.compile(r"{(\w+)}")
 

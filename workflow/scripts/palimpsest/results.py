@@ -16,7 +16,7 @@ pd = lazy_import("pandas")
 judging = lazy_import("palimpsest.claims")
 drawing = lazy_import("palimpsest.figures.render")
 manifest_files = lazy_import("palimpsest.manifests")
-pages = lazy_import("palimpsest.report")
+reports = lazy_import("palimpsest.report")
 parts = lazy_import("palimpsest.report.part")
 
 
@@ -109,6 +109,7 @@ def power_table(claims: "pd.DataFrame", table: str) -> None:
 @reads(headline=HEADLINE, claims=CLAIMS, grammars=GRAMMAR)
 def report(
     page: str,
+    pages: str,
     headline: "pd.DataFrame",
     claims: "pd.DataFrame",
     grammars: "pd.DataFrame",
@@ -127,7 +128,7 @@ def report(
 
     Parameters
     ----------
-    page : the HTML file to write
+    page, pages : the HTML file to write, and the folder of pages
     manifests, models : manifests of all runs, and one of every model
     sections : titles by name
     facts : arguments of the sections' parts that depend on the configuration
@@ -141,10 +142,11 @@ def report(
         for section in asked
         for kind in section.reported
     }
-    pages.render(
+    reports.render(
         page,
+        folder=pages,
         parts=[parts.part_of(section, reported, facts) for section in asked],
-        figures=pages.entries(drawn, FIGURES),
+        figures=reports.entries(drawn, FIGURES),
         headline=headline,
         claims=claims,
         n_left_out=0 if (weak := too_weak(powers, least_power)) is None else len(weak),

@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML file, made only from tables and figures.
+"""The report: pages, and one self-contained HTML file, made only from tables and figures.
 
 This package has the frame of the report; each section adds its part (`part.Part`). Every number in
 the report is counted or averaged from a table to which the report links. The text explains the

@@ -29,6 +29,11 @@ class FigureEntry:
     command: str
 
     @property
+    def described(self) -> str:
+        """The figure in words, for those who do not see it."""
+        return f"{self.figure.title}, language {self.language}. {self.figure.caption}"
+
+    @property
     def anchor(self) -> str:
         return f"figure-{slug(self.figure.name)}-{slug(self.language)}"
 
@@ -77,6 +82,14 @@ def in_order(found: list[FigureEntry], chapters: list[str]) -> list[FigureEntry]
     )
 
 
+def numbered(entries: list[FigureEntry], folder: Path, are_inside: bool = False) -> list[dict]:
+    """What a page in a folder shows of its figures; with `are_inside`, the drawings too."""
+    return [
+        shown(entry, number, folder) | ({"svg": inlined(entry)} if are_inside else {})
+        for number, entry in enumerate(entries, start=1)
+    ]
+
+
 def shown(entry: FigureEntry, number: int, folder: Path) -> dict:
     return {
         "number": number,
@@ -87,7 +100,8 @@ def shown(entry: FigureEntry, number: int, folder: Path) -> dict:
         "numbers": entry.figure.numbers,
         "paper": entry.figure.paper,
         "language": entry.language,
-        "svg": inlined(entry),
+        "file": link(entry.svg, folder),
+        "described": entry.described,
         "tables": [{"name": str(path), "link": link(path, folder)} for path in entry.tables],
         "command": entry.command,
     }
@@ -114,6 +128,5 @@ def inlined(entry: FigureEntry) -> str:
     own = f"{entry.anchor}-"
     svg = re.sub(r'(\bid="|url\(#|href="#)', lambda match: match.group() + own, svg)
     svg = svg.replace("*{", f"#{own}svg *{{")
-    described = f"{entry.figure.title}, language {entry.language}. {entry.figure.caption}"
-    opening = f'<svg id="{own}svg" role="img" aria-label="{escape(described)}"'
+    opening = f'<svg id="{own}svg" role="img" aria-label="{escape(entry.described)}"'
     return svg.replace("<svg", opening, 1)

@@ -1,4 +1,4 @@
-"""The page: the parts of the sections, the figures and the claims in one file."""
+"""The report: the parts of the sections, the figures and the claims, in one file and as pages."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from palimpsest import tables
-from palimpsest.report import answers, making, shared
+from palimpsest.report import answers, making, pages, shared
 from palimpsest.report import claims as tests
 from palimpsest.report import figures as drawings
 from palimpsest.report import models as scales
@@ -27,8 +27,9 @@ def render(
     models: Sequence[dict] = (),
     title: str = "",
     n_left_out: int = 0,
+    folder: str | Path | None = None,
 ) -> None:
-    """Write the report.
+    """Write the report as one file that holds everything and, in a folder, as pages.
 
     Parameters
     ----------
@@ -42,6 +43,7 @@ def render(
     models : the models, from `manifests.initial_weights`
     title : the name of the experiment, if it has one
     n_left_out : number of tests of claims that the experiment leaves out
+    folder : where the pages are written; None for the one file alone
 
     Raises
     ------
@@ -52,26 +54,38 @@ def render(
     """
     parts = [shared.part(grammars), *parts]
     ids = [chapter.id for part in parts for chapter in part.chapters]
-    ordered = enumerate(drawings.in_order(figures, ids), start=1)
-    numbered = [drawings.shown(entry, number, Path(out_path).parent) for number, entry in ordered]
+    ordered = drawings.in_order(figures, ids)
+    shown = {
+        "title": title,
+        "scales": scales.sentence(models),
+        "models": scales.rows(models),
+        "answers": answers.by_question(headline),
+        "headline": tests.headline(claims),
+        "glossary": dict(sorted(pair for part in parts for pair in part.glossary.items())),
+        "totals": making.rows(totals),
+        "testing": template(__file__, "testing.html.j2").module.testing(),
+    }
+    if folder is not None:
+        chapters = in_chapters(parts, drawings.numbered(ordered, Path(folder)))
+        pages.write(Path(folder), parts, chapters, claims, **shown)
+    drawn = drawings.numbered(ordered, Path(out_path).parent, are_inside=True)
     text = template(__file__, "template.html.j2").render(
-        title=title,
+        **shown,
         parts=parts,
-        scales=scales.sentence(models),
-        models=scales.rows(models),
-        answers=answers.by_question(headline),
-        headline=tests.headline(claims),
         n_left_out=n_left_out,
         sections=tests.by_section(claims, parts),
-        chapters=[
-            {"it": chapter, "figures": drawn}
-            for part in parts
-            for chapter in part.chapters
-            for drawn in [[each for each in numbered if each["chapter"] == chapter.id]]
-            if drawn or chapter.before or chapter.after
-        ],
-        glossary=dict(sorted(pair for part in parts for pair in part.glossary.items())),
-        totals=making.rows(totals),
+        chapters=in_chapters(parts, drawn),
     )
     with tables.replacing(out_path) as temporary:
         Path(temporary).write_text(text, encoding="utf-8")
+
+
+def in_chapters(parts: Sequence[Part], figures: Sequence[dict]) -> list[dict]:
+    """The chapters that have something to show, each with its figures."""
+    return [
+        {"it": chapter, "figures": drawn}
+        for part in parts
+        for chapter in part.chapters
+        for drawn in [[figure for figure in figures if figure["chapter"] == chapter.id]]
+        if drawn or chapter.before or chapter.after
+    ]

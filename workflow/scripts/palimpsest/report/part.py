@@ -33,7 +33,7 @@ class Chapter:
 
 @dataclass(frozen=True)
 class Part:
-    """A section's part of the report; `title` is the section's title.
+    """A section's part of the report; `name` and `title` are the section's.
 
     Fields of type `Markup` are HTML, in whole paragraphs:
 
@@ -45,6 +45,7 @@ class Part:
     one of these keys. `glossary` maps terms to their meaning.
     """
 
+    name: str = ""
     title: str = ""
     introduction: Markup = NOTHING
     reading: Markup = NOTHING
@@ -98,10 +99,12 @@ def part_of(
     """
     if section.location("report"):
         part = section.load("report")
-        return replace(part(tables, **those_of(part, facts)), title=section.title)
+        made = part(tables, **those_of(part, facts))
+        return replace(made, name=section.name, title=section.title)
     ids = dict.fromkeys(figure.chapter for figure in section.figures)
     claims = section.location("claims")
     return Part(
+        section.name,
         section.title,
         chapters=tuple(Chapter(name, section.title) for name in ids),
         questions=named(f"{claims.split(':')[0]}:QUESTIONS") if claims else EMPTY,
