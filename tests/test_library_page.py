@@ -36,3 +36,13 @@ def test_every_public_function_is_on_the_page(name):
     words = set(re.findall(r"\w+", PAGE.read_text()))
     functions = {one for one in package.__all__ if inspect.isfunction(getattr(package, one))}
     assert functions <= words, functions - words
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_signatures_are_short(name):
+    """`help` names types as the code does: ArrayLike, and not all that it stands for."""
+    package = import_module(f"palimpsest.{name}")
+    for function in filter(inspect.isfunction, (getattr(package, one) for one in package.__all__)):
+        signature = str(inspect.signature(function))
+        assert "Union" not in signature, (function.__name__, signature)
+        assert "palimpsest." not in signature, (function.__name__, signature)
