@@ -43,6 +43,7 @@ ROOMS = [
     ["sections"],
     ["experiment", "results"],
     ["reference"],
+    ["command_line"],
 ]
 
 

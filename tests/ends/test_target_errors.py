@@ -1,7 +1,10 @@
 """Near names of a target that no rule makes."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from palimpsest.ends.ending import Ending
 from palimpsest.ends.targets import unknown_target
 
 KNOWN = ["all", "tradeoff", "memorisation", "report", "stale_state", "results/report.html"]
@@ -39,3 +42,14 @@ def test_a_name_that_no_rule_can_have(name):
     """The line says which characters a name may have."""
     line = unknown_target(f"results/languages/{name}/summary.json", KNOWN)
     assert "names have only letters from a to z, digits, '.', '_' and '-'" in line
+
+
+def test_a_rule_whose_variants_are_of_no_model_has_no_pattern():
+    """With `models: []`, its output is empty."""
+    made = [
+        SimpleNamespace(name="train", output=["results/{model}/trace"], has_wildcards=lambda: True),
+        SimpleNamespace(name="streams", output=[], has_wildcards=lambda: True),
+        SimpleNamespace(name="report", output=["results/report"], has_wildcards=lambda: False),
+    ]
+    ending = Ending(None, SimpleNamespace(rules=made))
+    assert ending.patterns() == {"train": "results/{model}/trace"}

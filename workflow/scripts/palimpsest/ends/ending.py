@@ -30,9 +30,14 @@ class Ending:
         return [*names, *self._experiment.all_files]
 
     def patterns(self) -> dict[str, str]:
-        """The first output of each rule that has wildcards, and so is no target, by its name."""
+        """The first output of each rule that has wildcards, and so is no target, by its name.
+
+        A rule for the variants of models, of which there are none, has no output.
+        """
         rules = self._workflow.rules
-        return {rule.name: str(rule.output[0]) for rule in rules if rule.has_wildcards()}
+        return {
+            rule.name: str(rule.output[0]) for rule in rules if rule.has_wildcards() and rule.output
+        }
 
     def _lines(self) -> Iterator[str]:
         files = files_of_targets(self._workflow.dag)

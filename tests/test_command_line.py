@@ -1,0 +1,161 @@
+"""The command `palimpsest`: what it hands to Snakemake, the studies that it makes, and the wheel."""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+import yaml
+
+from palimpsest import command_line
+from palimpsest.command_line import STUDY, VERBS, main, project
+
+ROOT = Path(__file__).parents[1]
+PANEL = ROOT / "config/panels/example.csv"
+RECORDS = ROOT / "config/records/people.jsonl"
+
+
+@pytest.fixture
+def given(monkeypatch):
+    """The command that would be run, without the Python before it."""
+    commands = []
+    monkeypatch.setattr(os, "execv", lambda python, words: commands.append(words[2:]))
+    return commands
+
+
+def refused(*words):
+    with pytest.raises(SystemExit) as ended:
+        main(list(map(str, words)))
+    return str(ended.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("plan", "snakemake --cores 1 plan"),
+        ("run", "snakemake --cores all"),
+        ("run tradeoff report --cores 3", "snakemake --cores 3 tradeoff report"),
+        ("panel --dry-run --quiet", "snakemake --cores all profiles --dry-run --quiet"),
+        ("records", "snakemake --cores all records"),
+    ],
+)
+def test_what_snakemake_is_given(words, expected, given, tmp_path, monkeypatch, capsys):
+    """Without a Snakefile, that of the workflow; with a study, its file."""
+    monkeypatch.chdir(tmp_path)
+    main(words.split())
+    target, _, flags = expected.partition(" --dry-run")
+    flags = f" --dry-run{flags}" if flags else ""
+    snakefile = f" --snakefile {ROOT}/Snakefile"
+    assert " ".join(given[0]) == f"{target}{snakefile}{flags}"
+    (tmp_path / "Snakefile").touch()
+    (tmp_path / STUDY).touch()
+    main(words.split())
+    assert " ".join(given[1]) == f"{target} --configfile {STUDY}{flags}"
+    assert capsys.readouterr().out.splitlines()[1] == f"$ {' '.join(given[1])}"
+    main([*words.split(), "--configfile", "other.yaml"])
+    assert " ".join(given[2]) == f"{target}{flags} --configfile other.yaml"
+
+
+def test_every_word_is_a_target():
+    targets = (ROOT / "docs/targets.md").read_text()
+    assert all(f"`{target}`" in targets for target in VERBS.values() if target)
+
+
+def planned(folder, *targets):
+    """A dry run of a study, by the checkout's Snakemake."""
+    done = subprocess.run(
+        [sys.executable, "-m", "palimpsest.command_line", "run", *targets, "-n", "--quiet"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow/scripts")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_studies_of_each_input_can_be_planned(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    grammar = ROOT / "config/languages/L2.pcfg"
+    for name, flags in {
+        "records": ["--records", RECORDS],
+        "asked": ["--records", RECORDS, "--model", "model", "--reference", "someone/model"],
+        "grammar": ["--grammar", grammar],
+        "panel": ["--panel", PANEL],
+    }.items():
+        main(["init", name, *map(str, flags)])
+        assert planned(tmp_path / name)
+    asked = yaml.safe_load((tmp_path / "asked" / STUDY).read_text())
+    (one,) = asked["records"]["checkpoints"].values()
+    assert one == {"corpus": "mine", "model": "../model", "reference": "someone/model"}
+    assert asked["density"] is None
+    assert (tmp_path / "grammar/config/languages/mine.pcfg").read_bytes() == grammar.read_bytes()
+
+
+def test_a_study_without_an_input_is_the_default_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    main(["init", "plain"])
+    assert yaml.safe_load(Path("plain", STUDY).read_text()) == {"title": "plain"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("init full", "full: is not empty; name a new folder"),
+        ("init new --panel none.csv", "none.csv: no such file"),
+        ("init new --model a/b", "--model: needs --records, the records that it is asked about"),
+        ("init new --recrods x", "init: unknown --recrods; see palimpsest --help"),
+        ("doctor --all", "doctor: unknown --all; see palimpsest --help"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(words, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/file").touch()
+    assert refused(*words.split()) == f"error: {said}"
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_doctor_says_what_there_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert refused("doctor") == "0"
+    said = capsys.readouterr().out
+    assert "snakemake 9" in said
+    assert f"workflow: {ROOT}" in said
+    assert " cores, " in said
+
+
+def test_a_missing_workflow_is_said(monkeypatch, tmp_path):
+    monkeypatch.setattr(command_line, "__file__", str(tmp_path / "a/b/c/d.py"))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    with pytest.raises(Exception, match="has no workflow; install palimpsest again"):
+        project()
+
+
+@pytest.mark.slow
+def test_a_wheel_has_the_workflow(tmp_path):
+    """From the wheel to a report of a panel, without the checkout."""
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    source = tmp_path / "source"
+    subprocess.run(["git", "clone", "--quiet", ROOT, source], check=True)
+    build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, source]
+    subprocess.run(build, check=True)
+    venv.create(tmp_path / "empty")
+    python = tmp_path / "empty/bin/python"
+    packages = next((tmp_path / "empty/lib").glob("python*/site-packages"))
+    (packages / "others.pth").write_text(str(Path(yaml.__file__).parents[1]))
+    (wheel,) = tmp_path.glob("palimpsest-*.whl")
+    subprocess.run([*pip, "--python", python, "install", "--no-deps", wheel], check=True)
+    command = tmp_path / "empty/bin/palimpsest"
+    study = tmp_path / "study"
+    plain = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    for words in (["init", study, "--panel", PANEL], ["run", "--quiet"]):
+        folder = study if study.exists() else tmp_path
+        subprocess.run([command, *words], cwd=folder, env=plain, check=True)
+    assert (study / "results/report/profiles.html").is_file()
+    share = tmp_path / "empty/share/palimpsest"
+    installed = {path.relative_to(share) for path in share.rglob("*.smk")}
+    assert installed == {path.relative_to(source) for path in source.rglob("*.smk")}

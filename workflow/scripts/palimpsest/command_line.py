@@ -1,0 +1,189 @@
+"""The command `palimpsest`: a thin face on Snakemake, which prints each command that it gives."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import yaml
+
+from palimpsest import __version__
+from palimpsest.errors import UserError, refusing
+
+INSTALLED = "share/palimpsest"  # where a wheel puts the workflow, in the folder of its environment
+STUDY = "study.yaml"
+NAME = "mine"
+# By the word of the command: the target of Snakemake, or None for those that are given
+VERBS: Mapping[str, str | None] = {
+    "plan": "plan",
+    "run": None,
+    "report": "report",
+    "records": "records",
+    "panel": "profiles",
+    "audit": "audit",
+}
+SECTIONS = ("memorisation", "unlearning", "profiles", "density", "information", "records", "audit")
+COPIED = ("config", "profiles")
+PACKAGES = ("snakemake", "torch", "transformers", "deepspeed", "pandas", "pyarrow", "matplotlib")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Do what a command line asks for; flags that it does not know are Snakemake's."""
+    given, flags = parser().parse_known_args(arguments)
+    with refusing():
+        if given.command in VERBS:
+            run(given, flags)
+        elif flags:
+            raise UserError(f"{given.command}: unknown {flags[0]}; see palimpsest --help")
+        elif given.command == "init":
+            init(given)
+        else:
+            sys.exit(doctor())
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="palimpsest", description=__doc__)
+    made.add_argument("--version", action="version", version=f"palimpsest {__version__}")
+    commands = made.add_subparsers(dest="command", required=True)
+    new = commands.add_parser("init", help="make a folder with a study")
+    new.add_argument("folder", type=Path)
+    new.add_argument("--records", type=Path, help="a file of records")
+    new.add_argument(
+        "--model", help="with --records: a model to ask, a folder or a name on the hub"
+    )
+    new.add_argument("--reference", help="with --model: a model trained on other data")
+    new.add_argument("--grammar", type=Path, help="a .pcfg file")
+    new.add_argument("--panel", type=Path, help="a table of unit, time, cohort and outcome")
+    for name, target in VERBS.items():
+        what = (
+            f"snakemake {target or '[targets]'}, with {STUDY} if there is one; flags are passed on"
+        )
+        verb = commands.add_parser(name, help=what)
+        verb.add_argument("--cores", default="all")
+        verb.set_defaults(targets=[target] if target else [])
+        if target is None:
+            verb.add_argument("targets", nargs="*")
+    commands.add_parser(
+        "doctor", help="what this machine has, and whether the study can be planned"
+    )
+    return made
+
+
+def project() -> Path:
+    """The folder of the workflow: the checkout of this library, or what a wheel installed."""
+    checkout = Path(__file__).resolve().parents[3]
+    for folder in (checkout, Path(sys.prefix) / INSTALLED):
+        if (folder / "Snakefile").is_file():
+            return folder
+    raise UserError(f"{sys.prefix}/{INSTALLED}: has no workflow; install palimpsest again with pip")
+
+
+def run(given: argparse.Namespace, flags: Sequence[str]) -> None:
+    """Become the command of Snakemake."""
+    cores = "1" if given.command == "plan" else given.cores
+    words = ["snakemake", "--cores", cores, *given.targets]
+    if not os.path.exists("Snakefile"):
+        words += ["--snakefile", str(project() / "Snakefile")]
+    if os.path.exists(STUDY) and "--configfile" not in flags:
+        words += ["--configfile", STUDY]
+    words += flags
+    print("$", shlex.join(words), flush=True)
+    os.execv(sys.executable, [sys.executable, "-m", *words])
+
+
+def init(given: argparse.Namespace) -> None:
+    """Make a folder with a configuration of its own and a Snakefile that uses the workflow.
+
+    Raises `UserError` if the folder has something in it, or if a file is missing.
+    """
+    folder = given.folder
+    if folder.exists() and any(folder.iterdir()):
+        raise UserError(f"{folder}: is not empty; name a new folder")
+    if given.model and not given.records:
+        raise UserError("--model: needs --records, the records that it is asked about")
+    for file in filter(None, (given.records, given.grammar, given.panel)):
+        if not file.exists():
+            raise UserError(f"{file}: no such file")
+    study = configuration(given, folder)
+    source = project()
+    for name in COPIED:
+        shutil.copytree(source / name, folder / name, ignore=shutil.ignore_patterns("schemas"))
+    if given.grammar:
+        shutil.copy(given.grammar, folder / "config/languages" / f"{NAME}.pcfg")
+    (folder / "Snakefile").write_text(
+        "# The workflow is that of the installed Palimpsest.\n"
+        f"include: {str(source / 'Snakefile')!r}\n"
+    )
+    (folder / STUDY).write_text(yaml.safe_dump(study, sort_keys=False, default_flow_style=None))
+    print(f"{folder}: made; next: cd {shlex.quote(str(folder))} && palimpsest run")
+
+
+def configuration(given: argparse.Namespace, folder: Path) -> dict:
+    """What differs from the default configuration; sections without an input are left out."""
+    study: dict = {"title": folder.resolve().name}
+    asked = {}
+    if given.records:
+        file = os.path.relpath(given.records.resolve(), folder.resolve())
+        study["corpora"] = {NAME: {"file": file}}
+        if given.model:
+            roles = {"model": given.model, "reference": given.reference}
+            one = {"corpus": NAME} | {
+                role: at(folder, name) for role, name in roles.items() if name
+            }
+            asked["records"] = {"checkpoints": {"tuned": one}}
+        else:
+            asked["records"] = {"corpora": [NAME], "models": ["llama-3.2-1b-twin"]}
+    if given.grammar:
+        study["languages"] = [NAME]
+        asked["memorisation"] = {"studies": {"only": ["tradeoff"]}}
+    if given.panel:
+        file = os.path.relpath(given.panel.resolve(), folder.resolve())
+        nothing = dict.fromkeys(("exact", "notions", "dilution"))
+        asked["profiles"] = {"models": [], **nothing, "panels": {NAME: file}}
+    if not asked:
+        return study
+    return study | {name: asked.get(name) for name in SECTIONS}
+
+
+def at(folder: Path, model: str) -> str:
+    """A model's folder as seen from the study; a name on the hub as it is."""
+    return (
+        os.path.relpath(Path(model).resolve(), folder.resolve()) if os.path.isdir(model) else model
+    )
+
+
+def doctor() -> int:
+    """Print what this machine has; the status is that of a dry run, if there is a study."""
+    from palimpsest import devices
+
+    print(f"palimpsest {__version__}, Python {sys.version.split()[0]}, {sys.executable}")
+    for name in PACKAGES:
+        try:
+            print(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            print(f"{name}: not installed; pip install 'palimpsest[workflow]'")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    free = shutil.disk_usage(".").free / 2**30
+    print(
+        f"{len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB memory, {free:.0f} GiB free disk"
+    )
+    print(f"{len(devices.visible())} GPUs")
+    print(f"workflow: {project()}")
+    if not os.path.exists(STUDY):
+        return 0
+    words = ["snakemake", "--dry-run", "--quiet", "all", "--cores", "1", "--configfile", STUDY]
+    print("$", shlex.join(words), flush=True)
+    done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True)
+    print("the study can be planned" if not done.returncode else done.stderr.strip())
+    return done.returncode
+
+
+if __name__ == "__main__":
+    main()
