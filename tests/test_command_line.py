@@ -1,4 +1,4 @@
-"""The command `palimpsest`: what it hands to Snakemake, the studies that it makes, and the wheel."""
+"""The command `palimpsest`: what Snakemake is given, the studies that it makes, and the wheel."""
 
 import os
 import subprocess
@@ -34,28 +34,25 @@ def refused(*words):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("plan", "snakemake --cores 1 plan"),
+        ("plan", "snakemake plan --cores 1"),
         ("run", "snakemake --cores all"),
-        ("run tradeoff report --cores 3", "snakemake --cores 3 tradeoff report"),
-        ("panel --dry-run --quiet", "snakemake --cores all profiles --dry-run --quiet"),
-        ("records", "snakemake --cores all records"),
+        ("run tradeoff report --cores 3", "snakemake tradeoff report --cores 3"),
+        ("panel --dry-run --jobs 3 -c1", "snakemake profiles --dry-run --jobs 3 -c1"),
+        ("records", "snakemake records --cores all"),
     ],
 )
 def test_what_snakemake_is_given(words, expected, given, tmp_path, monkeypatch, capsys):
     """Without a Snakefile, that of the workflow; with a study, its file."""
     monkeypatch.chdir(tmp_path)
     main(words.split())
-    target, _, flags = expected.partition(" --dry-run")
-    flags = f" --dry-run{flags}" if flags else ""
-    snakefile = f" --snakefile {ROOT}/Snakefile"
-    assert " ".join(given[0]) == f"{target}{snakefile}{flags}"
+    assert " ".join(given[0]) == f"{expected} --snakefile {ROOT}/Snakefile"
     (tmp_path / "Snakefile").touch()
     (tmp_path / STUDY).touch()
     main(words.split())
-    assert " ".join(given[1]) == f"{target} --configfile {STUDY}{flags}"
+    assert " ".join(given[1]) == f"{expected} --configfile {STUDY}"
     assert capsys.readouterr().out.splitlines()[1] == f"$ {' '.join(given[1])}"
     main([*words.split(), "--configfile", "other.yaml"])
-    assert " ".join(given[2]) == f"{target}{flags} --configfile other.yaml"
+    assert STUDY not in given[2]
 
 
 def test_every_word_is_a_target():
@@ -66,7 +63,7 @@ def test_every_word_is_a_target():
 def planned(folder, *targets):
     """A dry run of a study, by the checkout's Snakemake."""
     done = subprocess.run(
-        [sys.executable, "-m", "palimpsest.command_line", "run", *targets, "-n", "--quiet"],
+        [sys.executable, "-m", "palimpsest.command_line", "run", *targets, "-n"],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT / "workflow/scripts")},
         capture_output=True,
@@ -87,7 +84,7 @@ def test_studies_of_each_input_can_be_planned(tmp_path, monkeypatch):
         "panel": ["--panel", PANEL],
     }.items():
         main(["init", name, *map(str, flags)])
-        assert planned(tmp_path / name)
+        assert "write_report" in planned(tmp_path / name)
     asked = yaml.safe_load((tmp_path / "asked" / STUDY).read_text())
     (one,) = asked["records"]["checkpoints"].values()
     assert one == {"corpus": "mine", "model": "../model", "reference": "someone/model"}
@@ -107,8 +104,6 @@ def test_a_study_without_an_input_is_the_default_one(tmp_path, monkeypatch):
         ("init full", "full: is not empty; name a new folder"),
         ("init new --panel none.csv", "none.csv: no such file"),
         ("init new --model a/b", "--model: needs --records, the records that it is asked about"),
-        ("init new --recrods x", "init: unknown --recrods; see palimpsest --help"),
-        ("doctor --all", "doctor: unknown --all; see palimpsest --help"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(words, said, tmp_path, monkeypatch):

@@ -31,18 +31,29 @@ VERBS: Mapping[str, str | None] = {
 }
 SECTIONS = ("memorisation", "unlearning", "profiles", "density", "information", "records", "audit")
 COPIED = ("config", "profiles")
+SNAKEFILE = """# The workflow is that of the installed Palimpsest.
+include: {workflow!r}
+
+
+# Without a target, all that the workflow makes. Snakemake takes no default target from an include.
+rule study:
+    default_target: True
+    input:
+        rules.all.input,
+    localrule: True
+"""
 PACKAGES = ("snakemake", "torch", "transformers", "deepspeed", "pandas", "pyarrow", "matplotlib")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Do what a command line asks for; flags that it does not know are Snakemake's."""
-    given, flags = parser().parse_known_args(arguments)
+    """Do what a command line asks for; what follows a verb is Snakemake's."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
     with refusing():
-        if given.command in VERBS:
-            run(given, flags)
-        elif flags:
-            raise UserError(f"{given.command}: unknown {flags[0]}; see palimpsest --help")
-        elif given.command == "init":
+        if words and words[0] in VERBS and not {"-h", "--help"} & {*words}:
+            run(words[0], words[1:])
+            return
+        given = parser().parse_args(words)
+        if given.command == "init":
             init(given)
         else:
             sys.exit(doctor())
@@ -62,14 +73,8 @@ def parser() -> argparse.ArgumentParser:
     new.add_argument("--grammar", type=Path, help="a .pcfg file")
     new.add_argument("--panel", type=Path, help="a table of unit, time, cohort and outcome")
     for name, target in VERBS.items():
-        what = (
-            f"snakemake {target or '[targets]'}, with {STUDY} if there is one; flags are passed on"
-        )
-        verb = commands.add_parser(name, help=what)
-        verb.add_argument("--cores", default="all")
-        verb.set_defaults(targets=[target] if target else [])
-        if target is None:
-            verb.add_argument("targets", nargs="*")
+        what = f"snakemake {target or '[targets]'}, with {STUDY} if there is one"
+        commands.add_parser(name, help=f"{what}; what follows is handed on")
     commands.add_parser(
         "doctor", help="what this machine has, and whether the study can be planned"
     )
@@ -85,15 +90,16 @@ def project() -> Path:
     raise UserError(f"{sys.prefix}/{INSTALLED}: has no workflow; install palimpsest again with pip")
 
 
-def run(given: argparse.Namespace, flags: Sequence[str]) -> None:
-    """Become the command of Snakemake."""
-    cores = "1" if given.command == "plan" else given.cores
-    words = ["snakemake", "--cores", cores, *given.targets]
+def run(name: str, given: Sequence[str]) -> None:
+    """Become the command of Snakemake; `given` is what follows its name."""
+    target = VERBS[name]
+    words = ["snakemake", *([target] if target else []), *given]
+    if not any(word.startswith(("--cores", "-c")) for word in given):
+        words += ["--cores", "1" if name == "plan" else "all"]
     if not os.path.exists("Snakefile"):
         words += ["--snakefile", str(project() / "Snakefile")]
-    if os.path.exists(STUDY) and "--configfile" not in flags:
+    if os.path.exists(STUDY) and "--configfile" not in given:
         words += ["--configfile", STUDY]
-    words += flags
     print("$", shlex.join(words), flush=True)
     os.execv(sys.executable, [sys.executable, "-m", *words])
 
@@ -117,10 +123,7 @@ def init(given: argparse.Namespace) -> None:
         shutil.copytree(source / name, folder / name, ignore=shutil.ignore_patterns("schemas"))
     if given.grammar:
         shutil.copy(given.grammar, folder / "config/languages" / f"{NAME}.pcfg")
-    (folder / "Snakefile").write_text(
-        "# The workflow is that of the installed Palimpsest.\n"
-        f"include: {str(source / 'Snakefile')!r}\n"
-    )
+    (folder / "Snakefile").write_text(SNAKEFILE.format(workflow=str(source / "Snakefile")))
     (folder / STUDY).write_text(yaml.safe_dump(study, sort_keys=False, default_flow_style=None))
     print(f"{folder}: made; next: cd {shlex.quote(str(folder))} && palimpsest run")
 
