@@ -36,7 +36,7 @@ include: {workflow!r}
 
 
 # Without a target, all that the workflow makes. Snakemake takes no default target from an include.
-rule study:
+rule everything:
     default_target: True
     input:
         rules.all.input,
