@@ -152,5 +152,7 @@ def test_a_wheel_has_the_workflow(tmp_path):
         subprocess.run([command, *words], cwd=folder, env=plain, check=True)
     assert (study / "results/report/profiles.html").is_file()
     share = tmp_path / "empty/share/palimpsest"
-    installed = {path.relative_to(share) for path in share.rglob("*.smk")}
-    assert installed == {path.relative_to(source) for path in source.rglob("*.smk")}
+    for kind in ("workflow/**/*.smk", "config/**/*.pcfg", "config/schemas/*.yaml", "envs/*.yaml"):
+        installed = {path.relative_to(share) for path in share.glob(kind)}
+        assert installed
+        assert installed == {path.relative_to(source) for path in source.glob(kind)}
