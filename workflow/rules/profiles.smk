@@ -172,3 +172,22 @@ use rule compare_with_retraining as estimate_panel with:
     params:
         **made_by("palimpsest.profiles.profile:of_panel_file"),
         columns=of_panel("columns"),
+        others=of_panel("other_outcomes"),
+
+
+# All panels together; `language` in the paths is the name of the study.
+use rule compare_with_retraining as compare_panels with:
+    input:
+        panels=[panel.file for panel in panels_of_user.values()],
+        profiles=with_panels(profiled.PANEL_PROFILE.path),
+        persistence=with_panels(profiled.PANEL_PERSISTENCE.path),
+    output:
+        **{kind.name: kind.path for kind in profile_section.OF_STUDY},
+    log:
+        "logs/compare_panels/{language}.log",
+    benchmark:
+        "benchmarks/compare_panels/{language}.tsv"
+    params:
+        **made_by("palimpsest.profiles.panels_study:study"),
+        names=list(panels_of_user),
+        columns=[dict(panel.columns) for panel in panels_of_user.values()],

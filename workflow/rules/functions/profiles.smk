@@ -16,6 +16,7 @@ WITHOUT_PROFILES = {
 }
 
 profile_block = settings.block("profiles") or WITHOUT_PROFILES
+panels_of_user = panel_files.panels(profile_block)
 PROFILE_SEEDS = (profile_block["exact"] or {"seeds": []})["seeds"]
 STREAMS_WITHOUT = [stream_without(cohort + 1) for cohort in range(profile_block["cohorts"])]
 STREAM_REPLICATES = [
@@ -65,7 +66,11 @@ def of_panel(key):
     """A function that gives a key of a panel that the configuration names, as `of_text` does."""
 
     def value(wildcards):
-        known = panel_files.panels(profile_block)
-        return getattr(named_by_user(known, wildcards.language, "profiles/panels"), key)
+        return getattr(named_by_user(panels_of_user, wildcards.language, "profiles/panels"), key)
 
     return value
+
+
+def with_panels(pattern):
+    """The pattern once for every panel, from that of the smallest model to that of the largest."""
+    return [pattern.format(language=name) for name in panels_of_user]

@@ -26,6 +26,12 @@ QUESTIONS = "palimpsest.profiles.final_models:answers"
 FINAL_MODEL_MANIFEST = f"{kinds.OF_ONE_SEED}/manifest.json"
 REPLICATES = "stream_replicates"  # names the rule that trains them
 OF_DILUTION = (kinds.DILUTION, kinds.DILUTION_EFFECTS)
+OF_STUDY = (
+    kinds.PANELS_PROFILE,
+    kinds.PANELS_PERSISTENCE,
+    kinds.PANELS_EFFECTS,
+    kinds.PANELS_CORRELATION,
+)
 
 
 def streams(settings: Settings) -> list[Runs]:
@@ -93,6 +99,8 @@ def outputs(settings: Settings) -> Iterator[str]:
     for name in block["panels"]:
         for kind in (kinds.PANEL_PROFILE, kinds.PANEL_PERSISTENCE):
             yield kind.path.format(language=name)
+    if panel_files.are_a_study(block):
+        yield from (kind.path.format(language=kinds.STUDY) for kind in OF_STUDY)
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
@@ -160,6 +168,8 @@ SECTION = Section(
         kinds.ESTIMATOR_ERRORS,
         kinds.NOTIONS,
         kinds.DILUTION,
+        kinds.PANELS_EFFECTS,
+        kinds.PANELS_CORRELATION,
     ),
     reported=(
         kinds.PROFILE,
@@ -169,6 +179,7 @@ SECTION = Section(
         kinds.NOTIONS,
         kinds.DILUTION,
         kinds.DILUTION_EFFECTS,
+        kinds.PANELS_EFFECTS,
     ),
     follows=(
         PartOf("profiles/exact/models", "profiles/models"),
