@@ -52,8 +52,8 @@ WRONG = {
     ),
     "a column that no panel has": (
         {"panels": {"mine": {"file": "config/panels/example.csv", "units": "document"}}},
-        "profiles/panels/mine: unknown key 'units'; known: file, unit, time, cohort, outcome, loss, "
-        "other_outcomes, parameters (did you mean 'unit'?)",
+        "profiles/panels/mine: unknown key 'units'; known: file, unit, time, cohort, outcome, "
+        "loss, other_outcomes, parameters (did you mean 'unit'?)",
     ),
     "a panel that is neither a path nor a block": (
         {"panels": {"mine": 3}},

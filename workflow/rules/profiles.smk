@@ -158,6 +158,65 @@ use rule compare_with_retraining as measure_dilution with:
         **made_by("palimpsest.profiles.dilution_effects:dilution_tables"),
 
 
+# A panel that is made from checkpoints; in the paths, `language` is the name of the panel, and
+# `model` is the step of a checkpoint.
+use rule compare_with_retraining as draw_panel with:
+    input:
+        tokens=of_measured_panel("tokens"),
+        steps=of_measured_panel("steps"),
+        texts=of_measured_panel("texts"),
+    output:
+        table=profiled.PANEL_ROWS.path,
+    log:
+        "logs/draw_panel/{language}.log",
+    benchmark:
+        "benchmarks/draw_panel/{language}.tsv"
+    params:
+        **made_by("palimpsest.profiles.panel_rows:drawn"),
+        parameters=draws_of_panel,
+
+
+rule ask_panel:
+    input:
+        rows=profiled.PANEL_ROWS.path,
+        strings=of_measured_panel("tokens", "texts"),
+        models=local_files_of_panel,
+        pretrained=ancient(made_files_of_panel),
+    output:
+        table=profiled.PANEL_OUTCOMES.path,
+    log:
+        "logs/ask_panel/{language}/{model}.log",
+    benchmark:
+        "benchmarks/ask_panel/{language}/{model}.tsv"
+    conda:
+        "../../envs/training.yaml"
+    threads: asking_threads
+    resources:
+        mem_mb=16000,
+        runtime=600,
+        gpu=gpus_of_checkpoints,
+    params:
+        asked=how_to_ask_panel,
+        script=ASK_PANEL_SCRIPT,
+    shell:
+        ASK_PANEL
+
+
+use rule compare_with_retraining as join_panel with:
+    input:
+        rows=profiled.PANEL_ROWS.path,
+        outcomes=outcomes_of_panel,
+    output:
+        table=profiled.MEASURED_PANEL.path,
+    log:
+        "logs/join_panel/{language}.log",
+    benchmark:
+        "benchmarks/join_panel/{language}.tsv"
+    params:
+        **made_by("palimpsest.profiles.panel_joining:joined"),
+        checkpoints=checkpoints_of_panel,
+
+
 # A panel of the user's own; `language` in its paths is the name of the panel.
 use rule compare_with_retraining as estimate_panel with:
     input:

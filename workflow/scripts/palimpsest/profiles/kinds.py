@@ -82,6 +82,11 @@ contrast str: mean: over all cells; copies, position, size: more minus fewer cop
     early, larger minus smaller stream, averaged over the other factors; copies x size: by how much
     the contrast of one factor grows with the other; and so on
 panel str: name of the panel in the configuration
+row int: place of the string in its file, from 0
+weights str: hash of the checkpoint's weights (SHA-256)
+log_likelihood float: of the whole string, nats
+token_accuracy float: share of right tokens
+negative_rank float: minus the mean rank of the true tokens; the best is -1
 compared str: panel (one by itself), panels (mean over all), pair (the larger model minus the
     smaller one) or pairs (mean over all pairs)
 part str: instantaneous, persistent or residual (mean effects), instantaneous_order or
@@ -238,6 +243,38 @@ PANEL_PERSISTENCE = Kind(
     "effect by difference-in-differences, averaged over cohorts.",
     f"{OF_PANELS}/persistence.parquet",
     columns(f"panel outcome since n_cohorts {BAND}", outcome=OF_A_FILE),
+)
+PANEL_ROWS = Kind(
+    "panel_rows",
+    "One row per string that is measured under the checkpoints of a panel; in the path, `language` "
+    "is the name of the panel.",
+    f"{OF_PANELS}/rows.parquet",
+    columns(
+        "row cohort",
+        cohort="float?: step at which the string is trained on; null if it never is",
+    ),
+)
+PANEL_OUTCOMES = Kind(
+    "panel_outcomes",
+    "One row per string under one checkpoint of a panel; in the path, `language` is the name of "
+    "the panel, and `model` is the step of the checkpoint.",
+    f"{OF_PANELS}/checkpoints/{{model}}.parquet",
+    columns(
+        "panel time row nll n_tokens n_correct rank_sum weights",
+        time="float: step of the checkpoint",
+    ),
+)
+MEASURED_PANEL = Kind(
+    "measured_panel",
+    "One row per string and checkpoint of a panel that was made from checkpoints: a panel as users "
+    "bring them, with three outcomes; in the path, `language` is the name of the panel.",
+    f"{OF_PANELS}/panel.parquet",
+    columns(
+        "unit time cohort log_likelihood token_accuracy negative_rank",
+        unit="str: the row of the string",
+        time="float: step of the checkpoint",
+        cohort="float?: step at which the string is trained on; null if it never is",
+    ),
 )
 OF_ALL = "of all panels, from that of the smallest model to that of the largest; in the path, "
 OF_ALL += "`language` is `panels`."

@@ -96,7 +96,9 @@ def outputs(settings: Settings) -> Iterator[str]:
     if len(block["models"]) > 1:
         yield from paths_of(streams(settings), kinds.PROFILE_CORRELATION.path)
     yield from paths_of(dilution.streams(settings), *(kind.path for kind in OF_DILUTION))
-    for name in block["panels"]:
+    for name, panel in panel_files.panels(block).items():
+        if panel.measured:
+            yield kinds.MEASURED_PANEL.path.format(language=name)
         for kind in (kinds.PANEL_PROFILE, kinds.PANEL_PERSISTENCE):
             yield kind.path.format(language=name)
     if panel_files.are_a_study(block):
