@@ -1,9 +1,12 @@
 """Panels made from checkpoints: draws, outcomes equal to transformers by hand, and refusals."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+import yaml
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from helpers.experiments import DEFAULT, ROOT, experiment, message
@@ -12,6 +15,7 @@ from palimpsest import tables
 from palimpsest.profiles import kinds, read_panel
 from palimpsest.profiles.panel_asking import PanelJob, ask_panel
 from palimpsest.profiles.panel_checkpoints import measured, step_of
+from palimpsest.profiles.panel_files import panels
 from palimpsest.profiles.panel_joining import joined
 from palimpsest.profiles.panel_rows import draw, drawn
 from palimpsest.training.attempts import Attempts
@@ -293,6 +297,24 @@ def test_checkpoints_are_in_the_order_of_their_steps():
         ("512", "owner/name@step512"),
         ("2000", "owner/name@step2000"),
     ]
+
+
+def test_the_blocks_of_the_page_are_allowed(monkeypatch, made):
+    """With files that are there in the place of their own."""
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs/profiles.md").read_text()
+    there = {"file": "config/panels/example.csv"}
+    there |= {name: str(made[0] / f"{name}.npy") for name in ("tokens", "steps")}
+    n_panels = []
+    for text in re.findall(r"```yaml\n(profiles:\n  models.*?)```", page, re.DOTALL):
+        block = yaml.safe_load(text)["profiles"]
+        for panel in block["panels"].values():
+            panel |= {name: file for name, file in there.items() if name in panel}
+        block |= {"exact": None, "notions": None, "dilution": None}
+        made_of = experiment(DEFAULT, command_line={"profiles": block})
+        n_panels.append(len(panels(made_of.settings.block("profiles"))))
+        assert not [runs for runs in made_of.requests if runs.variant.startswith("stream")]
+    assert n_panels == [3, 1]
 
 
 BLOCK = {

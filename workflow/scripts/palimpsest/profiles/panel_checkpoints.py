@@ -53,8 +53,8 @@ class Measured:
 def measured(block: Mapping) -> Measured:
     """The checkpoints of a panel's block. A checkpoint without a step in its name is left out."""
     found = {step_of(name): whole(block.get(MODEL), name) for name in block[CHECKPOINTS]}
-    known = {str(step): found[step] for step in sorted(filter(None.__ne__, found))}
-    others = {key: block[key] for key in (*KEYS[2:],) if key in block}
+    known = {str(step): found[step] for step in sorted(found.keys() - {None})}
+    others = {key: block[key] for key in KEYS[2:] if key in block}
     return Measured(known, **others)
 
 
