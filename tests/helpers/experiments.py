@@ -75,4 +75,6 @@ OF_FULL_MODELS = {
     *("recited", "explained", "private_shares", "audit_findings"),
     *("checkpoint_answers", "checkpoint_scores", "checkpoint_metrics", "checkpoint_gaps"),
     *("checkpoint_forget_quality", "checkpoint_membership", "checkpoint_tests"),
+    *("panel_rows", "panel_outcomes", "measured_panel", "panels_effects", "panels_persistence"),
+    *("panels_profile", "panels_profiles", "panels_memorisation", "panels_correlation"),
 }

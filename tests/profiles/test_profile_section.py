@@ -3,8 +3,7 @@
 import pytest
 
 from helpers.experiments import DEFAULT, ROOT, experiment, message
-from palimpsest.configuration.named_files import NamedFile
-from palimpsest.profiles.panel_files import panels
+from palimpsest.profiles.panel_files import PanelFile, panels
 
 WRONG = {
     "an unknown model": (
@@ -53,8 +52,8 @@ WRONG = {
     ),
     "a column that no panel has": (
         {"panels": {"mine": {"file": "config/panels/example.csv", "units": "document"}}},
-        "profiles/panels/mine: unknown key 'units'; known: file, unit, time, cohort, outcome, loss "
-        "(did you mean 'unit'?)",
+        "profiles/panels/mine: unknown key 'units'; known: file, unit, time, cohort, outcome, "
+        "loss, other_outcomes, parameters (did you mean 'unit'?)",
     ),
     "a panel that is neither a path nor a block": (
         {"panels": {"mine": 3}},
@@ -130,6 +129,6 @@ def test_a_panel_is_a_path_or_a_block():
         "profiles"
     )
     assert panels(block) == {
-        "short": NamedFile("short", file, {}),
-        "long": NamedFile("long", file, {"unit": "document", "loss": "nll"}),
+        "short": PanelFile("short", file, {}),
+        "long": PanelFile("long", file, {"unit": "document", "loss": "nll"}),
     }

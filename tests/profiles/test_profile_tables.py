@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from helpers import panel_worlds
 from helpers import profile_worlds as worlds
 from palimpsest import tables
 from palimpsest.claims import judge_all
@@ -37,6 +38,11 @@ def without_noise() -> dict[str, pd.DataFrame]:
 def own() -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tables of the shipped example of a panel."""
     return of_panel(read_panel("config/panels/example.csv"), "example")
+
+
+@pytest.fixture(scope="module")
+def study() -> dict[str, pd.DataFrame]:
+    return panel_worlds.as_the_paper_saw()
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -222,9 +228,9 @@ def test_one_model_and_no_truth_leave_claims_open(world):
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
-def test_a_figure_is_drawn(world, own, tmp_path, figure):
+def test_a_figure_is_drawn(world, study, own, tmp_path, figure):
     """From the tables of its kinds; every axis has a label, and the caption two sentences."""
-    given = {**world, "panel_profile": own[0], "panel_persistence": own[1]}
+    given = {**world, **study, "panel_profile": own[0], "panel_persistence": own[1]}
     drawn = named(figure.draw)(*(given[kind.name] for kind in figure.tables))
     for axes in drawn.axes:
         assert axes.get_ylabel() or axes.get_xlabel() or axes.get_title("left")

@@ -106,8 +106,10 @@ MEMORISING = {
         "compare_notions",
         "measure_dilution",
         "estimate_panel",
+        "compare_panels",
         "figure/profile*",
         "figure/panel_profile*",
+        "figure/panels_*",
     ],
     "density": [
         "dataset_leaked",
@@ -149,7 +151,7 @@ PROFILING = {
     "correlations": ["correlate_profiles"],
     "truth": ["compare_with_retraining"],
     "notions": ["question_streams", "compare_notions"],
-    "panels": ["estimate_panel", "figure/panel_profile*"],
+    "panels": ["estimate_panel", "compare_panels", "figure/panel_profile*", "figure/panels_*"],
     "dilution": [
         "dataset_diluted",
         "train/*/n80-*",
@@ -995,7 +997,10 @@ CASES = {
     ),
     "a panel is added to `profiles/panels`": Case(
         "profiles={panels: {second: config/panels/example.csv}}",
-        ["estimate_panel/second", "figure/panel_profile-second", "report"],
+        [
+            *("estimate_panel/second", "figure/panel_profile-second"),
+            *("compare_panels/panels", "figure/panels_*", *END),
+        ],
     ),
     "the file of a panel": Case(
         edited("config/panels/example.csv", "-59.844", "-59.8"), [*PANELS, "report"]

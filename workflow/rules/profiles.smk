@@ -158,6 +158,65 @@ use rule compare_with_retraining as measure_dilution with:
         **made_by("palimpsest.profiles.dilution_effects:dilution_tables"),
 
 
+# A panel that is made from checkpoints; in the paths, `language` is the name of the panel, and
+# `model` is the step of a checkpoint.
+use rule compare_with_retraining as draw_panel with:
+    input:
+        tokens=of_measured_panel("tokens"),
+        steps=of_measured_panel("steps"),
+        texts=of_measured_panel("texts"),
+    output:
+        table=profiled.PANEL_ROWS.path,
+    log:
+        "logs/draw_panel/{language}.log",
+    benchmark:
+        "benchmarks/draw_panel/{language}.tsv"
+    params:
+        **made_by("palimpsest.profiles.panel_rows:drawn"),
+        parameters=draws_of_panel,
+
+
+rule ask_panel:
+    input:
+        rows=profiled.PANEL_ROWS.path,
+        strings=of_measured_panel("tokens", "texts"),
+        models=local_files_of_panel,
+        pretrained=ancient(made_files_of_panel),
+    output:
+        table=profiled.PANEL_OUTCOMES.path,
+    log:
+        "logs/ask_panel/{language}/{model}.log",
+    benchmark:
+        "benchmarks/ask_panel/{language}/{model}.tsv"
+    conda:
+        "../../envs/training.yaml"
+    threads: asking_threads
+    resources:
+        mem_mb=16000,
+        runtime=600,
+        gpu=gpus_of_checkpoints,
+    params:
+        asked=how_to_ask_panel,
+        script=ASK_PANEL_SCRIPT,
+    shell:
+        ASK_PANEL
+
+
+use rule compare_with_retraining as join_panel with:
+    input:
+        rows=profiled.PANEL_ROWS.path,
+        outcomes=outcomes_of_panel,
+    output:
+        table=profiled.MEASURED_PANEL.path,
+    log:
+        "logs/join_panel/{language}.log",
+    benchmark:
+        "benchmarks/join_panel/{language}.tsv"
+    params:
+        **made_by("palimpsest.profiles.panel_joining:joined"),
+        checkpoints=checkpoints_of_panel,
+
+
 # A panel of the user's own; `language` in its paths is the name of the panel.
 use rule compare_with_retraining as estimate_panel with:
     input:
@@ -172,3 +231,22 @@ use rule compare_with_retraining as estimate_panel with:
     params:
         **made_by("palimpsest.profiles.profile:of_panel_file"),
         columns=of_panel("columns"),
+        others=of_panel("other_outcomes"),
+
+
+# All panels together; `language` in the paths is the name of the study.
+use rule compare_with_retraining as compare_panels with:
+    input:
+        panels=[panel.file for panel in panels_of_user.values()],
+        profiles=with_panels(profiled.PANEL_PROFILE.path),
+        persistence=with_panels(profiled.PANEL_PERSISTENCE.path),
+    output:
+        **{kind.name: kind.path for kind in profile_section.OF_STUDY},
+    log:
+        "logs/compare_panels/{language}.log",
+    benchmark:
+        "benchmarks/compare_panels/{language}.tsv"
+    params:
+        **made_by("palimpsest.profiles.panels_study:study"),
+        names=list(panels_of_user),
+        columns=[dict(panel.columns) for panel in panels_of_user.values()],

@@ -231,6 +231,7 @@ class Claim:
     region : where the statistic has to lie for the claim to hold
     by_construction : whether the definitions alone force the statistic into the region
     remark : what a reader has to know about all rows of the claim, in a few words
+    on_request : whether the claim has no row at all where its tables were not asked for
     """
 
     question: str
@@ -239,6 +240,7 @@ class Claim:
     region: Region
     by_construction: bool = False
     remark: str = ""
+    on_request: bool = False
 
     def tests(
         self, given: Mapping[str, pd.DataFrame | None], facts: Mapping[str, Any]
@@ -271,7 +273,8 @@ def judge_all(
     ----------
     claims : the claims of all sections
     given : whole tables, by the names of their kinds, which the statistics use in `reads`
-        A claim whose table is absent or empty has one row, without a language: cannot tell.
+        A claim whose table is absent or empty has one row, without a language: cannot tell. A claim
+        `on_request` then has no row.
     families : the family of every model; if None, families of models are not counted
     facts : arguments that depend on the configuration, for the statistics that have them
     without : tests that are left out, by `ROW_KEYS`, unless they have more `n_models` or `n_seeds`
@@ -296,13 +299,18 @@ def judge_all(
             **held_in(estimate, claim.region, families),
         }
         for claim in claims
-        for language, n_models, estimate in claim.tests(given, facts) or NOT_TESTED
+        for language, n_models, estimate in claim.tests(given, facts) or not_tested(claim)
     ]
     rows = [row for row in rows if not is_left_out(row, left_out)]
     rows = [{**row, "verdict_models": verdict_over_models(row)} for row in rows]
     corrected = holm([row["p_value"] for row in rows])
     rows = [{**row, "p_holm": p_value} for row, p_value in zip(rows, corrected, strict=True)]
     return pd.DataFrame(rows, columns=CLAIMS.names)
+
+
+def not_tested(claim: Claim) -> list[tuple[str, int, Estimate]]:
+    """The case of a claim whose tables are absent."""
+    return [] if claim.on_request else NOT_TESTED
 
 
 def is_left_out(row: Mapping[str, Any], left_out: Mapping[tuple, list[int]]) -> bool:

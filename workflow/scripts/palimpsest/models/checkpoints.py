@@ -50,14 +50,31 @@ def opened(model: str | Path) -> Checkpoint:
     `UserError` if it cannot be loaded or lacks a weight.
     """
     name = str(model)
-    source, revision = (name, None) if is_folder(name) else _on_the_hub(name)
+    source, revision = _source(name)
     if Path(name).is_dir():
         check_tokenizer(name)
-    disable_progress_bar()
     with loading_in_one_line(f"{name}: cannot be loaded", name, REMEDY):
         tokenizer = AutoTokenizer.from_pretrained(
             source, revision=revision, trust_remote_code=False
         )
+    found = weights(name)
+    return Checkpoint(name, found.model, tokenizer, found.limits, found.device)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A causal language model in float32 and its limits, without a tokenizer."""
+
+    model: torch.nn.Module
+    limits: Limits
+    device: torch.device
+
+
+def weights(name: str) -> Weights:
+    """The model of a checkpoint, whose folder may have no tokenizer. See `opened`."""
+    source, revision = _source(name)
+    disable_progress_bar()
+    with loading_in_one_line(f"{name}: cannot be loaded", name, REMEDY):
         loaded, about = AutoModelForCausalLM.from_pretrained(
             source,
             revision=revision,
@@ -68,8 +85,11 @@ def opened(model: str | Path) -> Checkpoint:
         )
     _check_whole(name, loaded, about["missing_keys"])
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    limits = Limits.of_config(loaded.config)
-    return Checkpoint(name, loaded.to(device).eval(), tokenizer, limits, device)
+    return Weights(loaded.to(device).eval(), Limits.of_config(loaded.config), device)
+
+
+def _source(name: str) -> tuple[str, str | None]:
+    return (name, None) if is_folder(name) else _on_the_hub(name)
 
 
 def _on_the_hub(name: str) -> tuple[str, str | None]:

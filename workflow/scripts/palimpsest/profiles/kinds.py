@@ -18,6 +18,10 @@ ARCHITECTURAL, INFLUENCE, EXTRACTABLE = "architectural", "influence", "extractab
 FOLDER = "results/profiles/{recipe}/{model}/{language}/n{size}"
 OF_ONE_SEED = FOLDER + "-seed{seed}"
 OF_PANELS = "results/profiles/panels/{language}"
+OF_STUDY = "results/profiles/panels_study/{language}"
+STUDY = "panels"  # the name of the only study of panels, in paths
+ONE_PANEL, ALL_PANELS = "panel", "panels"
+PAIR, ALL_PAIRS = "pair", "pairs"
 
 BAND = "estimate std_error lower upper significant"
 
@@ -78,6 +82,20 @@ contrast str: mean: over all cells; copies, position, size: more minus fewer cop
     early, larger minus smaller stream, averaged over the other factors; copies x size: by how much
     the contrast of one factor grows with the other; and so on
 panel str: name of the panel in the configuration
+row int: place of the string in its file, from 0
+weights str: hash of the checkpoint's weights (SHA-256)
+log_likelihood float: of the whole string, nats
+token_accuracy float: share of right tokens
+negative_rank float: minus the mean rank of the true tokens; the best is -1
+compared str: panel (one by itself), panels (mean over all), pair (the larger model minus the
+    smaller one) or pairs (mean over all pairs)
+part str: instantaneous, persistent or residual (mean effects), instantaneous_order or
+    residual_order (later minus earlier half of the cohorts), fading (last minus second third of a
+    cohort's later times), persistent_share or fading_share (of the instantaneous effect)
+degrees float: degrees of freedom of Student's interval
+n_shared int: number of units that both panels have
+corrected float?: the same beyond the errors of both profiles; null where a profile does not vary
+    beyond its errors; before the treatment, covariance over the standard deviations after it
 kind_of_time str: what times are: a number, a date without a time zone or a date with a time zone
 is_loss bool: whether the outcome is minus a loss
 """)
@@ -205,13 +223,15 @@ DILUTION_EFFECTS = Kind(
         upper="float?: upper end of the 95 % interval over the seeds",
     ),
 )
+OF_A_FILE = "str: the panel's column that holds the outcome"
 PANEL_PROFILE = Kind(
     "panel_profile",
-    "One row per estimator, cohort and time of a panel that the configuration names; in the path, "
-    "`language` is the name of the panel.",
+    "One row per outcome, estimator, cohort and time of a panel that the configuration names; in "
+    "the path, `language` is the name of the panel.",
     f"{OF_PANELS}/profile.parquet",
     columns(
-        f"panel estimator cohort time kind_of_time is_loss {BAND}",
+        f"panel outcome estimator cohort time kind_of_time is_loss {BAND}",
+        outcome=OF_A_FILE,
         cohort="float: time at which the units are treated, or the first measurement after it; a "
         "date is in days since 1970-01-01, in UTC if it has a time zone",
         time="float: time of the measurement, in the same unit",
@@ -219,9 +239,92 @@ PANEL_PROFILE = Kind(
 )
 PANEL_PERSISTENCE = Kind(
     "panel_persistence",
-    "One row per time since treatment of a panel that the configuration names: the effect by "
-    "difference-in-differences, averaged over cohorts.",
+    "One row per outcome and time since treatment of a panel that the configuration names: the "
+    "effect by difference-in-differences, averaged over cohorts.",
     f"{OF_PANELS}/persistence.parquet",
-    columns(f"panel since n_cohorts {BAND}"),
+    columns(f"panel outcome since n_cohorts {BAND}", outcome=OF_A_FILE),
+)
+PANEL_ROWS = Kind(
+    "panel_rows",
+    "One row per string that is measured under the checkpoints of a panel; in the path, `language` "
+    "is the name of the panel.",
+    f"{OF_PANELS}/rows.parquet",
+    columns(
+        "row cohort",
+        cohort="float?: step at which the string is trained on; null if it never is",
+    ),
+)
+PANEL_OUTCOMES = Kind(
+    "panel_outcomes",
+    "One row per string under one checkpoint of a panel; in the path, `language` is the name of "
+    "the panel, and `model` is the step of the checkpoint.",
+    f"{OF_PANELS}/checkpoints/{{model}}.parquet",
+    columns(
+        "panel time row nll n_tokens n_correct rank_sum weights",
+        time="float: step of the checkpoint",
+    ),
+)
+MEASURED_PANEL = Kind(
+    "measured_panel",
+    "One row per string and checkpoint of a panel that was made from checkpoints: a panel as users "
+    "bring them, with three outcomes; in the path, `language` is the name of the panel.",
+    f"{OF_PANELS}/panel.parquet",
+    columns(
+        "unit time cohort log_likelihood token_accuracy negative_rank",
+        unit="str: the row of the string",
+        time="float: step of the checkpoint",
+        cohort="float?: step at which the string is trained on; null if it never is",
+    ),
+)
+OF_ALL = "of all panels, from that of the smallest model to that of the largest; in the path, "
+OF_ALL += "`language` is `panels`."
+PANELS_PROFILE = Kind(
+    "panels_profile",
+    f"The tables `panel_profile` {OF_ALL}",
+    f"{OF_STUDY}/profile.parquet",
+    columns(
+        f"language panel outcome estimator cohort time kind_of_time is_loss {BAND}",
+        outcome=OF_A_FILE,
+        cohort="float: as in the table `panel_profile`",
+        time="float: time of the measurement, in the same unit",
+    ),
+)
+PANELS_PERSISTENCE = Kind(
+    "panels_persistence",
+    f"The tables `panel_persistence` {OF_ALL}",
+    f"{OF_STUDY}/persistence.parquet",
+    columns(f"language panel outcome since n_cohorts {BAND}", outcome=OF_A_FILE),
+)
+PANELS_EFFECTS = Kind(
+    "panels_effects",
+    "One row per kind of units, comparison and part of the profiles of panels, by difference-in-"
+    "differences, with Student's interval over units. It speaks of other strings, and not of other "
+    "trainings.",
+    f"{OF_STUDY}/effects.parquet",
+    columns(
+        """
+        language string_role compared panel other part estimate std_error degrees lower upper
+        """,
+        string_role="str: trained, or placebo: half of the units never treated, with random "
+        "cohorts",
+        panel="str?: name of the panel; null for a mean over panels or pairs",
+        other="str?: of a pair: the panel of the larger model, from which `panel` is subtracted",
+        estimate="float: in units of the outcome; a share has no unit",
+        std_error="float: its standard error over units",
+        lower="float: lower end of the 95 % interval",
+        upper="float: upper end of the 95 % interval",
+    ),
+)
+PANELS_CORRELATION = Kind(
+    "panels_correlation",
+    "One row per pair of panels and side of the treatment: the correlation of their profiles by "
+    "difference-in-differences over cells, as estimated, and without the errors of the profiles.",
+    f"{OF_STUDY}/correlation.parquet",
+    columns(
+        "language panel other n_shared cells n_cells correlation corrected lower upper",
+        other="str: name of the panel of the larger model",
+        lower="float?: lower end of its 95 % interval over units",
+        upper="float?: upper end of its 95 % interval over units",
+    ),
 )
 KINDS = kinds_in(globals())

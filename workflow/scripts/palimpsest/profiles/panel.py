@@ -43,6 +43,8 @@ class Panel:
     kind_of_time : a kind of `tables.user_values`: a number, or a date with or without a time zone
     is_loss : whether the outcome is minus a loss
     stored : the type in which the outcome was stored. What differs by its rounding only is equal.
+    units : text[units], optional
+        The names of the units. Panels with units of one name measure the same string.
     """
 
     times: np.ndarray
@@ -54,6 +56,7 @@ class Panel:
     kind_of_time: str = NUMBER
     is_loss: bool = False
     stored: type = float
+    units: np.ndarray | None = None
 
     @property
     def treated(self) -> np.ndarray:
@@ -136,7 +139,8 @@ def _panel(table: UserTable, sign: int) -> Panel:
     values[of_unit, of_time] = outcome if sign > 0 else 0.0 - outcome
     numbers = np.array([table.number(row) for row in first.tolist()])
     about = table.source, numbers, table.lines is not None, kind, sign < 0
-    found = Panel(times, cohort[first], values, *about, table.stored("outcome"))
+    stored, names = table.stored("outcome"), np.array(units, dtype=object)
+    found = Panel(times, cohort[first], values, *about, stored, names)
     panel = replace(found, cohorts=at_checkpoints(times, found.cohorts))
     _check_cohorts(panel)
     _say(table, units, found, sign)

@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from palimpsest.errors import Notice
 from palimpsest.making import makes, reads
 from palimpsest.profiles import estimators, kinds
 from palimpsest.profiles.measured import OUTCOMES, STREAMS, Stream
 from palimpsest.profiles.panel import NEVER, Panel, read_panel
+from palimpsest.profiles.panel_columns import LOSS, OUTCOME, outcome_column
 from palimpsest.statistics import rounding_error, terms_of
+from palimpsest.tables import user_files
 from palimpsest.traces import Trace
 
 POOLED = {
@@ -107,23 +110,50 @@ def _beyond_the_untreated(panel: Panel) -> np.ndarray:
 
 @makes(kinds.PANEL_PROFILE, kinds.PANEL_PERSISTENCE)
 def of_panel_file(
-    panel: str, language: str, columns: Mapping[str, str] | None
+    panel: str, language: str, columns: Mapping[str, str] | None, others: Sequence[str] = ()
 ) -> dict[str, pd.DataFrame]:
-    profile, persistence = of_panel(read_panel(panel, columns), language)
-    return {kinds.PANEL_PROFILE.name: profile, kinds.PANEL_PERSISTENCE.name: persistence}
+    """The estimates of a panel; `others` are further columns of outcomes."""
+    found = [
+        of_panel(one, language, outcome)
+        for outcome, one in read_outcomes(panel, columns or {}, others).items()
+    ]
+    tables = (pd.concat(parts, ignore_index=True) for parts in zip(*found, strict=True))
+    names = kinds.PANEL_PROFILE.name, kinds.PANEL_PERSISTENCE.name
+    return dict(zip(names, tables, strict=True))
 
 
-def of_panel(panel: Panel, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+def read_outcomes(
+    path: str, columns: Mapping[str, str], others: Sequence[str] = ()
+) -> dict[str, Panel]:
+    """A panel for each outcome of a file, by the name of its column; the panel's own comes first.
+
+    Raises `UserError` as `read_panel` does.
+    """
+    file = user_files.opened(path, user_files.TABLES, "a panel")
+    first, _ = outcome_column(file.where, file.columns, columns)
+    found = {first: read_panel(path, columns)}
+    keys = {name: column for name, column in columns.items() if name not in (OUTCOME, LOSS)}
+    for other in others:
+        with warnings.catch_warnings():
+            # What is said of units and times is the same for every outcome.
+            warnings.simplefilter("ignore", Notice)
+            found[other] = read_panel(path, {**keys, OUTCOME: other})
+    return found
+
+
+def of_panel(panel: Panel, name: str, outcome: str = OUTCOME) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tables `panel_profile` and `panel_persistence` of one outcome."""
     with warnings.catch_warnings():
         # The mean over cohorts gives the same warning once.
         warnings.simplefilter("ignore", estimators.LossWarning)
         cells = _cells(panel)
     since = estimators.by_time_since_treatment(panel)
+    about = {"panel": name, "outcome": outcome}
     return (
-        cells.assign(panel=name, kind_of_time=panel.kind_of_time, is_loss=panel.is_loss)[
+        cells.assign(**about, kind_of_time=panel.kind_of_time, is_loss=panel.is_loss)[
             kinds.PANEL_PROFILE.names
         ],
-        since.assign(panel=name)[kinds.PANEL_PERSISTENCE.names],
+        since.assign(**about)[kinds.PANEL_PERSISTENCE.names],
     )
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from palimpsest.estimates import clipped, with_interval
 from palimpsest.number_format import percent
-from palimpsest.profiles import kinds, summaries
+from palimpsest.profiles import effects, kinds, summaries
 from palimpsest.profiles.claims import QUESTIONS
 from palimpsest.profiles.claims.claim_statistics import CORRELATION
 from palimpsest.profiles.figures.palette import CONTRASTS, ESTIMATORS
@@ -33,25 +33,32 @@ UNITS = {
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     """The section's part of the report.
 
-    `tables` maps the kinds `profile`, `estimator_errors`, `notions` and `dilution_effects` to
-    stacked tables. Without a profile, the part only says what profiles are.
+    `tables` maps the kinds `profile`, `estimator_errors`, `notions`, `dilution_effects` and
+    `panels_effects` to stacked tables. Without a profile, the part says what profiles are, and what
+    several panels show.
     """
     html = template(__file__, "report.html.j2").module
-    profile, errors, notions, effects = given(
-        tables, kinds.PROFILE, kinds.ESTIMATOR_ERRORS, kinds.NOTIONS, kinds.DILUTION_EFFECTS
+    profile, errors, notions, of_dilution, of_panels = given(
+        tables,
+        kinds.PROFILE,
+        kinds.ESTIMATOR_ERRORS,
+        kinds.NOTIONS,
+        kinds.DILUTION_EFFECTS,
+        kinds.PANELS_EFFECTS,
     )
+    panels = shown(html.panels, panel_rows, of_panels)
     if profile.empty:
-        return Part(chapters=chapters_of(html), questions=QUESTIONS)
+        return Part(chapters=chapters_of(html, {"profiles": panels}), questions=QUESTIONS)
     before = {
-        "profiles": shown(html.summaries, summary_rows, profile),
-        "dilution": shown(html.dilution, dilution_rows, effects),
+        "profiles": shown(html.summaries, summary_rows, profile) + panels,
+        "dilution": shown(html.dilution, dilution_rows, of_dilution),
     }
     after = {
         "profiles": shown(html.errors, error_rows, errors)
         + shown(html.notions, notion_rows, notions)
     }
     part = with_words(html, QUESTIONS, before, after)
-    if effects.empty:
+    if of_dilution.empty:
         return part
     return replace(part, glossary={**html.glossary, **html.glossary_of_dilution})
 
@@ -133,7 +140,24 @@ def error_rows(errors: pd.DataFrame) -> list[dict]:
     return rows
 
 
-def dilution_rows(effects: pd.DataFrame) -> list[dict]:
+def panel_rows(study: pd.DataFrame) -> list[dict]:
+    """Per panel, from that of the smallest model on: its mean effects, and those of placebos."""
+    parts = [effects.INSTANTANEOUS, effects.PERSISTENT, effects.RESIDUAL]
+    alone = study[study["compared"] == kinds.ONE_PANEL]
+    rows = []
+    for row, own in groups(alone, ["panel"]):
+        by_part = own.set_index(["string_role", "part"])[["estimate", "lower", "upper"]]
+        keys = {part: (kinds.TRAINED, part) for part in parts}
+        keys["placebo"] = (kinds.PLACEBO, effects.PERSISTENT)
+        values = {
+            name: with_interval(Interval(*by_part.loc[key])) if key in by_part.index else "–"
+            for name, key in keys.items()
+        }
+        rows.append({**row, **values})
+    return rows
+
+
+def dilution_rows(contrasts: pd.DataFrame) -> list[dict]:
     """Per language, model and contrast: the log-likelihood's contrasts, with intervals."""
     columns = {
         "retrained": (kinds.TRAINED, kinds.SPECIFIC),
@@ -141,7 +165,7 @@ def dilution_rows(effects: pd.DataFrame) -> list[dict]:
         "total": (kinds.TRAINED, kinds.TOTAL),
         "placebo": (kinds.PLACEBO, kinds.SPECIFIC),
     }
-    found = effects[effects["outcome"] == kinds.LOG_LIKELIHOOD]
+    found = contrasts[contrasts["outcome"] == kinds.LOG_LIKELIHOOD]
     rows = []
     for row, own in groups(found, [*OF_LANGUAGE, "contrast"]):
         by_kind = own.set_index(["string_role", "effect"])[["estimate", "lower", "upper"]]

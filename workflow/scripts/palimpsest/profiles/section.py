@@ -26,6 +26,12 @@ QUESTIONS = "palimpsest.profiles.final_models:answers"
 FINAL_MODEL_MANIFEST = f"{kinds.OF_ONE_SEED}/manifest.json"
 REPLICATES = "stream_replicates"  # names the rule that trains them
 OF_DILUTION = (kinds.DILUTION, kinds.DILUTION_EFFECTS)
+OF_STUDY = (
+    kinds.PANELS_PROFILE,
+    kinds.PANELS_PERSISTENCE,
+    kinds.PANELS_EFFECTS,
+    kinds.PANELS_CORRELATION,
+)
 
 
 def streams(settings: Settings) -> list[Runs]:
@@ -90,9 +96,13 @@ def outputs(settings: Settings) -> Iterator[str]:
     if len(block["models"]) > 1:
         yield from paths_of(streams(settings), kinds.PROFILE_CORRELATION.path)
     yield from paths_of(dilution.streams(settings), *(kind.path for kind in OF_DILUTION))
-    for name in block["panels"]:
+    for name, panel in panel_files.panels(block).items():
+        if panel.measured:
+            yield kinds.MEASURED_PANEL.path.format(language=name)
         for kind in (kinds.PANEL_PROFILE, kinds.PANEL_PERSISTENCE):
             yield kind.path.format(language=name)
+    if panel_files.are_a_study(block):
+        yield from (kind.path.format(language=kinds.STUDY) for kind in OF_STUDY)
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
@@ -160,6 +170,8 @@ SECTION = Section(
         kinds.ESTIMATOR_ERRORS,
         kinds.NOTIONS,
         kinds.DILUTION,
+        kinds.PANELS_EFFECTS,
+        kinds.PANELS_CORRELATION,
     ),
     reported=(
         kinds.PROFILE,
@@ -169,6 +181,7 @@ SECTION = Section(
         kinds.NOTIONS,
         kinds.DILUTION,
         kinds.DILUTION_EFFECTS,
+        kinds.PANELS_EFFECTS,
     ),
     follows=(
         PartOf("profiles/exact/models", "profiles/models"),

@@ -6,12 +6,14 @@ fulfil here by construction; so their bias is in the report, and no claim. That 
 differences has the lower variance is proved in appendix A, and measured here by training again. The
 assumptions leave out that training on some strings changes the predictions of others, so two
 kinds of truth are compared (`palimpsest.profiles.truth`). The claims on other notions ask what its
-section 5 doubts. Those on placebos and on the specific effect are Palimpsest's own.
+section 5 doubts. Those on several panels are findings of its section 7, on one training of each
+model. Those on placebos and on the specific effect are Palimpsest's own.
 """
 
 from palimpsest.claims import Claim, above, below, between
-from palimpsest.profiles import kinds
+from palimpsest.profiles import effects, kinds
 from palimpsest.profiles.claims import claim_statistics as statistics
+from palimpsest.profiles.claims import panel_statistics
 from palimpsest.profiles.kinds import DIFFERENCE, DIFFERENCE_IN_DIFFERENCES, SPECIFIC, TOTAL
 
 QUESTIONS = {
@@ -20,6 +22,7 @@ QUESTIONS = {
     "profile_estimators": "Does one run tell what retraining would?",
     "profile_notions": "Do other definitions of memorisation agree with training again?",
     "profile_dilution": "Does more data dilute memorisation, and do early strings fade?",
+    "profile_panels": "Do the panels of several models show what the paper saw?",
     "profile_placebos": "Do the estimators find anything where there is nothing?",
 }
 NOTIONS = {
@@ -32,6 +35,8 @@ NOTIONS = {
 TOLERATED = 0.1
 # Pearson: below it, less than a quarter of the variance of one profile is in the other
 PREDICTS = 0.5
+# The largest share of the effect just after training that counts as none
+NO_SHARE = 0.1
 
 CLAIMS = [
     Claim(
@@ -121,6 +126,59 @@ CLAIMS = [
         "Strings that are seen early are memorised less.",
         statistics.of_factor.of(factor="position"),
         above(0),
+    ),
+    *(
+        Claim(
+            "profile_panels",
+            sentence,
+            statistic,
+            region,
+            remark="one training of each model",
+            on_request=True,
+        )
+        for sentence, statistic, region in (
+            (
+                "In panels, larger models memorise strings more strongly just after training.",
+                panel_statistics.of_panels.of(compared=kinds.ALL_PAIRS, part=effects.INSTANTANEOUS),
+                above(0),
+            ),
+            (
+                "In panels, memorisation persists more in larger models.",
+                panel_statistics.of_panels.of(compared=kinds.ALL_PAIRS, part=effects.PERSISTENT),
+                above(0),
+            ),
+            (
+                "In panels, strings are memorised more just after training if they are seen early.",
+                panel_statistics.of_panels.of(
+                    compared=kinds.ALL_PANELS, part=effects.INSTANTANEOUS_ORDER
+                ),
+                below(0),
+            ),
+            (
+                "In panels, strings that were seen late are memorised more at the end.",
+                panel_statistics.of_panels.of(
+                    compared=kinds.ALL_PANELS, part=effects.RESIDUAL_ORDER
+                ),
+                above(0),
+            ),
+            (
+                "In panels, memorisation falls to a plateau.",
+                panel_statistics.of_panels.of(
+                    compared=kinds.ALL_PANELS, part=effects.FADING_SHARE, bound=None
+                ),
+                between(-NO_SHARE, NO_SHARE),
+            ),
+            (
+                "In panels, no memorisation persists in the smallest model.",
+                panel_statistics.of_the_smallest_model,
+                between(-NO_SHARE, NO_SHARE),
+            ),
+            (
+                "In panels, the profile of the smaller model predicts that of the larger one.",
+                panel_statistics.predicts_in_pair,
+                above(PREDICTS),
+            ),
+        )
     ),
     Claim(
         "profile_placebos",

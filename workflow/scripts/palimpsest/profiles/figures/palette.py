@@ -77,3 +77,20 @@ def draw_models(axes: plt.Axes, rows: pd.DataFrame, x: str) -> None:
     axes.axhline(0, **elements.ZERO)
     for model, colour in of_models(rows).items():
         banded(axes, rows[rows["model"] == model], x, colour)
+
+
+def of_panels(table: pd.DataFrame) -> pd.DataFrame:
+    """The cells of panels by difference-in-differences."""
+    return table[table["estimator"] == DIFFERENCE_IN_DIFFERENCES]
+
+
+def of_first_outcome(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of each panel's own outcome, which comes first."""
+    first = table.groupby("panel", sort=False)["outcome"].transform("first")
+    return table[table["outcome"] == first]
+
+
+def effect_on(cells: pd.DataFrame) -> str:
+    """The label of an axis of effects in panels."""
+    outcome = cells["outcome"].iloc[0].replace("_", " ")
+    return f"effect on minus the {outcome}" if cells["is_loss"].iloc[0] else f"effect on {outcome}"

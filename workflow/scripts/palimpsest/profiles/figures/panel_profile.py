@@ -8,7 +8,6 @@ from palimpsest.figures.libraries import pd, plt
 from palimpsest.profiles import kinds
 from palimpsest.profiles.figures import palette
 from palimpsest.profiles.figures.heat_maps import cell_handles, draw_cells, largest
-from palimpsest.profiles.kinds import DIFFERENCE_IN_DIFFERENCES
 from palimpsest.profiles.paper import PAPER
 from palimpsest.tables.user_values import NUMBER
 
@@ -35,7 +34,8 @@ def panel_profile(table: pd.DataFrame, since: pd.DataFrame) -> plt.Figure:
 
     Source: Causal Estimation of Memorisation Profiles, figures 1 and 4.
     """
-    cells = table[table["estimator"] == DIFFERENCE_IN_DIFFERENCES]
+    cells = palette.of_first_outcome(palette.of_panels(table))
+    since = palette.of_first_outcome(since)
     figure = elements.figure_of(3.1, f"The profile of the panel {table['panel'].iloc[0]}")
     left, right = figure.subplots(1, 2)
     kind, is_loss = table[["kind_of_time", "is_loss"]].iloc[0]
