@@ -141,6 +141,18 @@ def test_verdicts_where_leaks_do_harm():
     assert one(judged, "exact copy", "lowers the loss")["verdict"] == DISAGREES
 
 
+def test_without_right_answers_nothing_is_said_of_accuracy(helpful):
+    """Claims on the loss are as before."""
+    nothing = helpful.assign(answer_right=None, n_choices=None)
+    before, judged = (verdicts(table, kinds.LEAKAGE) for table in (helpful, nothing))
+    on_answers = judged.index.str.contains("accura")
+    assert on_answers.sum() == 3
+    assert set(judged.loc[on_answers, "verdict"]) == {CANNOT_TELL}
+    assert AGREES in set(before.loc[on_answers, "verdict"])
+    for column in ("mean", "lower", "upper"):
+        assert judged.loc[~on_answers, column].equals(before.loc[~on_answers, column])
+
+
 def test_notes_have_the_statistic_of_placebos(helpful):
     """Its mean and interval over the seeds, by hand; where nothing is treated, there is none."""
     judged = verdicts(helpful, kinds.LEAKAGE)

@@ -160,6 +160,7 @@ def _seed(chance, world: World, seed: int, strings: pd.DataFrame, embeddings, si
             loss=loss,
             perplexity=np.exp(loss),
             answer_right=chance.random(n) < 1 / (1 + np.exp(-log_odds)),
+            n_choices=4,
             kernel=GAUSSIAN,
             bandwidth=BANDWIDTH,
         )

@@ -13,7 +13,7 @@ from palimpsest.tables.kinds import Kind, kinds_in
 KERNELS = GAUSSIAN, EXPONENTIAL = ("gaussian", "exponential")
 EMBEDDINGS_OF_STRINGS = HIDDEN, NGRAMS = ("hidden", "ngrams")
 TESTED = LEAKED, PLACEBO, NEVER = ("leaked", "placebo", "never")  # roles of test strings
-DISTRACTOR = "distractor"
+CHOICE = "choice"
 TRAINED, UNSEEN = "trained", "unseen"
 TOP_K, LENGTH = "top-k distance", "length"
 PERPLEXITY, ACCURACY = "perplexity", "accuracy"
@@ -56,8 +56,9 @@ effective_epochs int: epochs times the copies and paraphrases of the string amon
     strings
 loss float: at the end of training, nats per predicted token
 perplexity float: exp(loss)
-answer_right bool: whether the loss is below that of the string's distractor, a paraphrase that is
-    never trained on: a question with two answers
+answer_right bool?: whether the string is more probable, for the model, than with any other last
+    symbol with which strings of the language end; null if the language has no right answers
+n_choices int?: number of such last symbols, the right one included; null likewise
 estimator str: gaussian, exponential, top-k distance or length
 bandwidth_or_k float?: bandwidth of a kernel, or number of neighbours; null for an estimator without
     a setting
@@ -155,8 +156,8 @@ LEAKAGE = Kind(
     f"{FOLDER}/leakage.parquet",
     columns("""
         model language size seed variant string_id group length string_role n_copies paraphrases
-        effective_epochs loss perplexity answer_right embedding kernel bandwidth log_density
-        mean_distance
+        effective_epochs loss perplexity answer_right n_choices embedding kernel bandwidth
+        log_density mean_distance
     """),
 )
 SEPARATION = Kind(
@@ -192,7 +193,7 @@ LEFT_OUT = Kind(
         group="str: the rule of the test strings",
         log_density="float: mean change of the log density",
         loss="float: mean change of the loss, nats per token",
-        answer_right="float: change of the share of right answers",
+        answer_right="float?: change of the share of right answers; null if there are none",
     ),
 )
 REGRESSIONS = Kind(

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from palimpsest.corpora import String
+from palimpsest.corpora import String, text_of
 from palimpsest.datasets.build import DatasetRequest, tabulate
 from palimpsest.datasets.strings import string_id
+from palimpsest.density.answers import wrong_answers
 from palimpsest.density.interventions import (
     MOST_PARAPHRASES,
     NO_LEAK,
@@ -23,7 +24,7 @@ from palimpsest.density.interventions import (
     leak_of,
     production_left_out,
 )
-from palimpsest.density.kinds import DISTRACTOR, TESTED
+from palimpsest.density.kinds import CHOICE, TESTED
 from palimpsest.density.paraphrases import Paraphraser, in_ascending_order, too_few
 from palimpsest.errors import UserError
 
@@ -36,15 +37,15 @@ MORE_DRAWS = (1, 2, 4, 8, 16, 32)  # times the number of training strings
 class Tests(NamedTuple):
     """The test strings of a seed: leaked, placebo and never.
 
-    `paraphrases` are those of the leaked strings, from the least to the most similar one. Each test
-    string has a distractor: one more paraphrase, which is in no training set.
+    `paraphrases` are those of the leaked strings, from the least to the most similar one. `wrong`
+    has the test strings with each wrong answer; it is empty in languages without right answers.
     """
 
     leaked: list[String]
     placebo: list[String]
     never: list[String]
     paraphrases: dict[String, list[String]]
-    distractors: dict[String, String]
+    wrong: dict[String, list[String]]
 
     @property
     def strings(self) -> list[String]:
@@ -72,7 +73,7 @@ def without_production(request: DatasetRequest) -> pd.DataFrame:
     """
     base = request.sampler.train(request.size)
     tests = drawn_tests(request, base)
-    corpus, measured = request.sampler.corpus, {*tests.strings, *tests.distractors.values()}
+    corpus, measured = request.sampler.corpus, {*tests.strings}
     left_out = corpus.productions()[production_left_out(request.variant) - 1]
     # Draw more strings until the other productions have enough
     for times in MORE_DRAWS:
@@ -107,7 +108,7 @@ def drawn_tests(request: DatasetRequest, base: Sequence[String]) -> Tests:
     shuffled = [candidates[place] for place in chance.permutation(len(candidates))]
     but, found = {*trained, *candidates}, {}
     for string in shuffled:
-        made = paraphraser.paraphrases(string, 1 + MOST_PARAPHRASES, chance, but)
+        made = paraphraser.paraphrases(string, MOST_PARAPHRASES, chance, but)
         if made is not None:
             found[string] = made
             but.update(made)
@@ -121,8 +122,8 @@ def drawn_tests(request: DatasetRequest, base: Sequence[String]) -> Tests:
         own,
         tests[n_leaked : 2 * n_leaked],
         tests[2 * n_leaked :],
-        {s: in_ascending_order(s, found[s][1:]) for s in own},
-        {s: found[s][0] for s in tests},
+        {s: in_ascending_order(s, found[s]) for s in own},
+        wrong_answers(sampler.corpus.grammar, tests),
     )
 
 
@@ -136,12 +137,8 @@ def planted_strings(tests: Tests, leak: Leak) -> list[String]:
 
 
 def tabulated(request: DatasetRequest, train: Counter, tests: Tests, leak: Leak) -> pd.DataFrame:
-    distractors = list(tests.distractors.values())
-    table = tabulate(request, train, Counter(tests.strings), held_out=distractors)
-    roles = {
-        string_id(distractor): f"{DISTRACTOR}-{string_id(string)}"
-        for string, distractor in tests.distractors.items()
-    }
+    table = tabulate(request, train, Counter(tests.strings))
+    roles = {}
     for string in tests.leaked:
         for number, paraphrase in enumerate(tests.paraphrases[string][: leak.paraphrases]):
             roles[string_id(paraphrase)] = f"{PARAPHRASE}-{number + 1}-{string_id(string)}"
@@ -149,7 +146,24 @@ def tabulated(request: DatasetRequest, train: Counter, tests: Tests, leak: Leak)
         roles |= {string_id(string): role for string in getattr(tests, role)}
     strings = [tuple(text.split()) for text in table["text"]]
     groups = request.sampler.corpus.groups(strings, "derivation")
-    return table.assign(
+    table = table.assign(
         role=table["string_id"].map(roles).astype("string"),
         group=pd.array([groups[string] for string in strings], dtype="string"),
+    )
+    return pd.concat([table, _choices(table, tests)], ignore_index=True) if tests.wrong else table
+
+
+def _choices(table: pd.DataFrame, tests: Tests) -> pd.DataFrame:
+    """Rows of the test strings with wrong answers. They are measured, and have no probability."""
+    pairs = [(string, wrong) for string in tests.strings for wrong in tests.wrong[string]]
+    own = [string_id(string) for string, _ in pairs]
+    rows = table.set_index("string_id", drop=False).loc[own].reset_index(drop=True)
+    return rows.assign(
+        string_id=[string_id(wrong) for _, wrong in pairs],
+        text=[text_of(wrong) for _, wrong in pairs],
+        role=pd.array([f"{CHOICE}-{name}" for name in own], dtype="string"),
+        split="held_out",
+        count=0,
+        test_count=0,
+        **dict.fromkeys(("derivation_log_prob", "log_prob", "optimal_loss"), np.nan),
     )
