@@ -173,6 +173,7 @@ def text_density(_):
     table = settings(segment_id=[f"{place:04x}" for place in range(30)])
     x = numbers(len(table))
     parts = dict.fromkeys(["log_density", "log_local", "log_random", "log_approximate"], x - 9)
+    parts["local_share"] = 0.5
     return table.assign(
         **OF_TEXT, n_characters=200, document=1, perplexity=np.exp(x), **parts, k=10, nearest=0.2,
         mean_distance=0.5 + x / 20,

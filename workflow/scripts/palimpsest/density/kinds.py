@@ -37,10 +37,12 @@ bandwidth float: bandwidth of the kernel, in units of the embedding; null in a r
     density
 log_density float: log of the exact density; the kernel is 1 at distance 0
 log_local float?: log of the density over the k nearest training strings alone; null without an
-    approximation
+    approximation, and in a corpus that is too small for one
 log_random float?: log of the density over a random sample of the other training strings; null
-    without an approximation
-log_approximate float?: log of both parts together (algorithm 1); null without an approximation
+    likewise
+log_approximate float?: log of both parts together (algorithm 1); null likewise
+local_share float?: share of the local part in the density of both parts together; null without an
+    approximation
 log_density_others float?: for a training string: log of the exact density of the other training
     strings (one copy of the string itself is left out); null for any other string
 k int: number of nearest training strings, with copies
@@ -261,7 +263,8 @@ TEXT_EMBEDDINGS = Kind(
     "One row per segment: its vector of length 1 and, for queries, the model's loss.",
     f"{OF_TEXT}/embeddings.parquet",
     of_text(
-        "language role segment_id embedding vector n_tokens n_unknown nll",
+        "language role segment_id embedding vector count n_tokens n_unknown nll",
+        count="int: copies of the segment",
         vector="vector: the embedding, of length 1",
         n_tokens="int?: number of predicted tokens; null without a language model",
         nll="float?: negative log likelihood, nats; null without a language model",
@@ -274,8 +277,9 @@ TEXT_DENSITY = Kind(
     of_text(
         """
         language segment_id embedding n_characters document perplexity kernel bandwidth log_density
-        log_local log_random log_approximate k nearest mean_distance
+        log_local log_random log_approximate local_share k nearest mean_distance
         """,
+        log_density="float?: log of the exact density; null if only algorithm 1 was asked for",
         perplexity="float?: of the query; null without a language model",
     ),
 )
