@@ -4,7 +4,9 @@ Run as a script: `python tests/benchmarks/bench_density.py`. One core.
 
 Peers: scikit-learn's KernelDensity (a tree, as it chooses by itself) for time, and differences of
 vectors, one query after the other, for the error. For algorithm 1, the peer is our exact density of
-the same queries in the same run; both times are from the embeddings on. For an approximate index,
+the same queries in the same run; both times are from the embeddings on. Its own search is also
+compared with that of faiss. A corpus in files has its peak memory measured in a process of its own,
+at two sizes. For an approximate index,
 the peer is the exact search. An index is built once for all queries, so the number of queries
 decides whether it pays: the benchmark prints from how many on, for each size of the corpus. There
 `inf` says for no number of queries and, in the last rows, for no size that is measured.
@@ -19,9 +21,12 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,13 +40,20 @@ sys.path[:0] = [str(ROOT / "workflow/scripts")]
 from rows import Row, at_most, main, shown  # noqa: E402
 
 from palimpsest import density  # noqa: E402
-from palimpsest.density.kernel import log_random_parts  # noqa: E402
+from palimpsest.density.algorithm_1 import (  # noqa: E402
+    InMemory,
+    Reading,
+    first_sample,
+    log_random_parts,
+    read_once,
+)
 from palimpsest.density.neighbours import Index  # noqa: E402
 
 BANDWIDTH = 0.5  # the paper's
 TARGET_SECONDS, TARGET_ERROR = 0.10, 1e-9
 TARGET_SECONDS_OF_A_MILLION, TARGET_GB = 10.0, 4.0
 REPETITIONS = 5
+SHARD = 100_000  # vectors of a file
 
 
 def embeddings(n: int, width: int, seed: int) -> np.ndarray:
@@ -119,6 +131,18 @@ def large(queries: np.ndarray, corpus: np.ndarray, asked: density.Approximation)
     yield at_most(work, took, np.nan, "s", TARGET_SECONDS_OF_A_MILLION)
     held = corpus.nbytes / 1e9
     yield at_most("  memory, the corpus included", held + grown, held, "GB", TARGET_GB)
+    read, search = timed(lambda: searched(queries, corpus, asked))
+    _, of_faiss = timed(lambda: Index(corpus).search(queries, asked.k))
+    work = f"search while the corpus is read once, k {asked.k:,}, against faiss"
+    yield shown(work, search, of_faiss, "s", of_faiss / search)
+    parts, without = timed(
+        lambda: density.parts_of_density(
+            queries, corpus, BANDWIDTH, approximation=asked, neighbours=read.nearest
+        )
+    )
+    yield shown("algorithm 1, neighbours given: all of it", without, took, "s", took / without)
+    error = np.abs(parts.combined / whole - 1)
+    yield shown("  relative error, median", np.median(error), np.nan, "", np.nan)
     local = {}
     for index in density.INDEXES:
         one = replace(asked, index=index)
@@ -135,6 +159,38 @@ def large(queries: np.ndarray, corpus: np.ndarray, asked: density.Approximation)
     yield shown("  share of the local part, median", share, np.nan, "", np.nan)
     lost = np.median(1 - local[density.IVF] / local[density.EXACT])
     yield shown("  lost of the local part by ivf, median", lost, np.nan, "", np.nan)
+
+
+def searched(queries: np.ndarray, corpus: np.ndarray, asked: density.Approximation) -> Reading:
+    """One reading of the corpus, which finds the neighbours."""
+    return read_once(queries, InMemory(corpus), first_sample(asked, len(corpus)), asked.k)
+
+
+def peak_of_files(folder: str, queries: np.ndarray, asked: density.Approximation) -> tuple:
+    """Peak memory in GB and seconds of algorithm 1 on the files of a folder."""
+    before = peak_gb()
+    _, took = timed(
+        lambda: density.parts_of_density(
+            queries, density.Shards(folder), BANDWIDTH, approximation=asked
+        )
+    )
+    return peak_gb() - before, took
+
+
+def on_disk(queries: np.ndarray, sizes: list[int], asked: density.Approximation) -> Iterator[Row]:
+    """Peak memory at each size of a corpus in files of 100,000 vectors, without the program."""
+    width = queries.shape[1]
+    for n in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            for number, start in enumerate(range(0, n, SHARD)):
+                vectors = embeddings(min(SHARD, n - start), width, 10 + number)
+                np.save(f"{folder}/{number:05}.npy", vectors)
+            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
+                grown, took = alone.submit(peak_of_files, folder, queries, asked).result()
+        work = f"algorithm 1 from files, {len(queries):,} x {n:,} x {width}"
+        yield shown(work, took, np.nan, "s", np.nan)
+        held = n * width * 4 / 1e9
+        yield shown("  peak memory beyond the program's", grown, held, "GB", held / grown)
 
 
 class Costs(NamedTuple):
@@ -168,8 +224,11 @@ def costs(queries: np.ndarray, corpus: np.ndarray, asked: density.Approximation)
     build, search, rows = of_index(queries, corpus, asked.k, density.EXACT)
     build_ivf, search_ivf, found = of_index(queries, corpus, asked.k, density.IVF)
     recall = np.mean([np.isin(*pair).mean() for pair in zip(rows, found, strict=True)])
+    rows_of_sample = first_sample(asked, len(corpus))
+    sample = corpus[rows_of_sample]
+    settings = [(density.GAUSSIAN, BANDWIDTH)]
     _, random = timed(
-        lambda: log_random_parts(queries, corpus, found, [(density.GAUSSIAN, BANDWIDTH)], asked)
+        lambda: log_random_parts(queries, found, settings, asked, rows_of_sample, sample)
     )
     _, whole = timed(lambda: density.kernel_density(queries, corpus, BANDWIDTH))
     return Costs(build, search / n, build_ivf, search_ivf / n, random / n, whole / n, recall)
@@ -230,12 +289,14 @@ def rows(tiny: bool) -> Iterator[Row]:
         queries, corpus = problem(40, 300, 8)
         asked = density.Approximation(20, 200, 50)
         yield from large(queries, corpus, asked)
+        yield from on_disk(queries, [300, 600], asked)
         yield from sweep(queries, corpus, [200, 300], asked)
         return
     yield from exact(200, 20_000, 384)
     queries, corpus = problem(1000, 1_000_000, 384)
     asked = density.Approximation(1000, 200_000, 10_000)
     yield from large(queries, corpus, asked)
+    yield from on_disk(queries, [250_000, 1_000_000], replace(asked, m1=100_000))
     yield from sweep(queries, corpus, [62_500, 125_000, 250_000, 500_000, 1_000_000], asked)
 
 

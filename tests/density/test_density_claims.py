@@ -141,6 +141,18 @@ def test_verdicts_where_leaks_do_harm():
     assert one(judged, "exact copy", "lowers the loss")["verdict"] == DISAGREES
 
 
+def test_without_right_answers_nothing_is_said_of_accuracy(helpful):
+    """Claims on the loss are as before."""
+    nothing = helpful.assign(answer_right=None, n_choices=None)
+    before, judged = (verdicts(table, kinds.LEAKAGE) for table in (helpful, nothing))
+    on_answers = judged.index.str.contains("accura")
+    assert on_answers.sum() == 3
+    assert set(judged.loc[on_answers, "verdict"]) == {CANNOT_TELL}
+    assert AGREES in set(before.loc[on_answers, "verdict"])
+    for column in ("estimate", "lower", "upper"):
+        assert judged.loc[~on_answers, column].equals(before.loc[~on_answers, column])
+
+
 def test_notes_have_the_statistic_of_placebos(helpful):
     """Its mean and interval over the seeds, by hand; where nothing is treated, there is none."""
     judged = verdicts(helpful, kinds.LEAKAGE)
@@ -396,6 +408,25 @@ def test_leak_conditions_in_regressions_are_judged():
 
 
 # Texts
+
+
+@pytest.mark.parametrize(
+    ("share", "verdict"), [(0.1, AGREES), (0.9, DISAGREES), (0.5, CANNOT_TELL), (None, CANNOT_TELL)]
+)
+def test_the_random_part_hides_the_local_part_where_its_share_is_large(share, verdict):
+    """Over documents, whose shares differ by 0.1; another bandwidth says the opposite."""
+    text = worlds.text(0)
+    document = text["document"].to_numpy()
+    if share is not None:
+        spread = 0.1 * np.random.default_rng(0).standard_normal(document.max() + 1)
+        share = np.clip(share + spread[document] - spread.mean(), 0, 1)
+    table = pd.concat(
+        [text.assign(local_share=share), text.assign(bandwidth=0.1, local_share=1 - share)]
+        if share is not None
+        else [text.assign(local_share=np.nan)]
+    )
+    judged = verdicts(table, kinds.TEXT_DENSITY)
+    assert one(judged, "the random part hides the local part")["verdict"] == verdict
 
 
 def test_claims_on_texts_are_those_of_the_regressions_at_the_papers_bandwidth():

@@ -1,5 +1,6 @@
 """The figures of density, from small tables: labels, intervals, one seed, and what is missing."""
 
+import importlib
 import itertools
 
 import numpy as np
@@ -47,7 +48,8 @@ def leakage(seeds):
             "group": PRODUCTIONS[place % 3], "length": 8 + place, "string_role": role,
             "n_copies": leak.n_copies, "paraphrases": leak.paraphrases,
             "effective_epochs": 12 * sum(leak) * (role == kinds.LEAKED),
-            "answer_right": (place + seed) % 3 == 0, "embedding": embedding, **SHOWN,
+            "answer_right": (place + seed) % 3 == 0, "n_choices": 4,
+            "embedding": embedding, **SHOWN,
         }
         for seed, leak, (place, role), embedding in about
     ]  # fmt: skip
@@ -171,6 +173,7 @@ def text_density(_):
     table = settings(segment_id=[f"{place:04x}" for place in range(30)])
     x = numbers(len(table))
     parts = dict.fromkeys(["log_density", "log_local", "log_random", "log_approximate"], x - 9)
+    parts["local_share"] = 0.5
     return table.assign(
         **OF_TEXT, n_characters=200, document=1, perplexity=np.exp(x), **parts, k=10, nearest=0.2,
         mean_distance=0.5 + x / 20,
@@ -294,6 +297,22 @@ def test_effective_epochs_stand_beside_bins_of_both_embeddings():
         assert colour in colours
         assert markers(axes, colour, colour) == 5
     assert "9 to 15 symbols" in said(figure)
+
+
+@pytest.mark.parametrize("name", ["leakage_performance", "effective_epochs"])
+def test_without_right_answers_there_is_no_panel_of_accuracy(name):
+    """With answers, a dotted line is at the share of right guesses."""
+    made = leakage(SEEDS)
+    draws = getattr(importlib.import_module(f"palimpsest.density.figures.{name}"), name)
+    more = [MADE[kinds.DENSITY_BINS](SEEDS)] if name == "effective_epochs" else []
+    labels = [axes.get_ylabel() for axes in draws(made, *more).axes]
+    assert any(label.startswith("accuracy") for label in labels)
+    guesses = [line for axes in draws(made, *more).axes for line in axes.lines]
+    assert any(set(np.atleast_1d(line.get_ydata())) == {0.25} for line in guesses)
+    without = draws(made.assign(answer_right=None, n_choices=None), *more)
+    labels = [axes.get_ylabel() for axes in without.axes]
+    assert not any(label.startswith("accuracy") for label in labels)
+    assert any(label.startswith("perplexity") for label in labels)
 
 
 def test_separation_shows_paraphrases_alone_and_a_copy_alone():

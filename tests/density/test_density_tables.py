@@ -8,7 +8,7 @@ from sklearn.metrics import ndcg_score, roc_auc_score
 from sklearn.neighbors import KernelDensity, NearestNeighbors
 
 from helpers.experiments import ROOT, message
-from palimpsest.corpora import read_corpus
+from palimpsest.corpora import GrammarCorpus, read_corpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.density import kinds
@@ -29,12 +29,20 @@ from palimpsest.density.memorised import memorised_table
 from palimpsest.density.sizes import Approximation
 from palimpsest.density.truth import truth_table
 from palimpsest.errors import UserError
+from palimpsest.languages import Grammar
 from palimpsest.memorisation.all_measures import Thresholds
 from palimpsest.traces import Trace
 
 CORPUS = read_corpus(ROOT / "config/languages/L6.pcfg")
 OPTIONS = {"tests": 12, "leaked": 3, "level": 5, "redrawn": 0.25}
 KERNELS = {"gaussian": [0.1, 0.5], "exponential": [0.05]}
+# A string's last symbol is free
+FREE = GrammarCorpus(
+    Grammar.from_string(
+        "S -> 'x' A A A [0.5] | 'y' A A A [0.5]\n"
+        "A -> B B [1]\nB -> 'a' [0.4] | 'b' [0.3] | 'c' [0.3]"
+    )
+)
 MODEL, EPOCHS, K = "opt-1.3b-twin", 4, 5
 
 
@@ -136,11 +144,11 @@ def strings():
     return dataset(leaked(LEAK_CONDITIONS[-1]))
 
 
-def dataset(variant, seed=0) -> pd.DataFrame:
+def dataset(variant, seed=0, corpus=CORPUS, **options) -> pd.DataFrame:
     function = "leaked" if variant.startswith("leaked") else "without_production"
     made_by = f"palimpsest.density.leakage_data:{function}"
-    sampler = Sampler("L6", CORPUS, seed)
-    return build(sampler, variant, 40, 12, False, options=OPTIONS, made_by=made_by)
+    sampler, given = Sampler("L6", corpus, seed), {**OPTIONS, **options}
+    return build(sampler, variant, 40, 12, False, options=given, made_by=made_by)
 
 
 def hidden_of(strings, width=6) -> pd.DataFrame:
@@ -267,20 +275,32 @@ def test_every_test_string_has_a_row_in_every_run_and_embedding(factorial):
     assert (copies["log_density"] >= np.log(1 / 40) - 1e-9).all()
 
 
-def test_an_answer_is_right_if_the_distractor_has_a_higher_loss(strings):
-    """Here every second distractor is made the easier one."""
+def test_an_answer_is_right_if_no_other_last_symbol_is_as_probable(strings):
+    """One of three wrong answers has a lower loss, an equal one or, as all others, a higher one."""
     roles = strings["role"].fillna("")
-    wrong = strings[roles.str.startswith("distractor")]
-    easy = set(wrong["string_id"].iloc[::2])
+    wrong = strings[roles.str.startswith(f"{kinds.CHOICE}-")]
+    own = wrong["role"].str.rpartition("-")[2]
+    names = sorted(set(own))
+    beaten, tied = set(names[:4]), set(names[4:6])
+    last = wrong[~own.duplicated(keep="last")]
+    shift = pd.Series(0.5, wrong["string_id"])
+    shift[last["string_id"]] = [
+        -0.5 if name in beaten else 0.0 if name in tied else 0.5 for name in own[last.index]
+    ]
+    tested = results_of(strings, lambda t: t["string_id"].map(shift).fillna(0.0)).tested()
+    assert set(tested.index[~tested["answer_right"]]) == beaten | tied
+    assert (tested["n_choices"] == 4).all()
 
-    def loss(table):
-        harder = np.where(table["role"].fillna("").str.startswith("distractor"), 0.5, 0.0)
-        return np.where(table["string_id"].isin(easy), -0.5, harder)
 
-    tested = results_of(strings, loss).tested()
-    beaten = {role.rpartition("-")[2] for role in wrong.loc[wrong["string_id"].isin(easy), "role"]}
-    assert set(tested.index[~tested["answer_right"]]) == beaten
-    assert len(beaten) == 6
+def test_a_language_whose_last_symbol_is_free_has_no_right_answers():
+    """What is before the last symbol does not decide it."""
+    found = {
+        leaked(leak): results_of(dataset(leaked(leak), corpus=FREE, level=2))
+        for leak in LEAK_CONDITIONS
+    }
+    table = leakage_table(found.values(), "gaussian", 0.1)
+    assert table[["answer_right", "n_choices"]].isna().all(axis=None)
+    assert not (found["leaked-0-0"].strings["split"] == "held_out").any()
 
 
 def test_areas_under_the_curve_are_scikit_learns(chance):

@@ -10,8 +10,8 @@ from sklearn.neighbors import KernelDensity
 
 from helpers.experiments import message
 from palimpsest import density
-from palimpsest.density import distances, neighbours
-from palimpsest.density.kernel import log_parts_of_densities, sample_without
+from palimpsest.density import algorithm_1, distances, neighbours
+from palimpsest.density.algorithm_1 import log_parts_of_densities
 
 KERNELS = ["gaussian", "exponential"]
 
@@ -152,33 +152,59 @@ def test_the_printed_algorithm_by_hand():
         assert 70 < is_near.sum() < 130
 
 
-def test_each_query_has_its_own_sample():
-    """Of one first sample, which has 100 of the 500 points."""
+def test_queries_are_dealt_to_all_windows_of_the_first_sample():
+    """Of one first sample, which has 100 of the 500 points: five samples of 20."""
     _, corpus = with_copies()
     queries = np.repeat(corpus[:1], 50, axis=0)
     asked = density.Approximation(k=20, m1=100, m2=20)
     local, random, _ = density.parts_of_density(queries, corpus, 0.5, "gaussian", asked)
     assert len(np.unique(local)) == 1
-    assert len(np.unique(random)) == 50
+    assert len(np.unique(random)) == 5
 
 
-@given(n=st.integers(2, 60), seed=st.integers(0, 1000), data=st.data())
-def test_a_sample_has_no_number_twice_and_none_that_is_left_out(n, seed, data):
-    left_out = np.array(data.draw(st.lists(st.integers(0, n - 1), unique=True, max_size=n - 1)))
-    size = data.draw(st.integers(1, n - len(left_out)))
-    drawn = sample_without(left_out, n, size, np.random.default_rng(seed))
-    assert len(drawn) == len(np.unique(drawn)) == size
-    assert not np.isin(drawn, left_out).any()
-    assert drawn.min() >= 0
+def sampled(queries, n, asked) -> np.ndarray:
+    """The points int[Q, m2] in the samples of queries; the points are the numbers 0 to n - 1."""
+    found = []
+
+    def spy(squares, *_):
+        found.append(np.rint(np.sqrt(squares)).astype(int))
+        return squares
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(algorithm_1, "log_kernel_at", spy)
+        corpus = np.arange(n, dtype=float)[:, None]
+        read = algorithm_1.read_once(
+            queries,
+            algorithm_1.InMemory(corpus),
+            rows := algorithm_1.first_sample(asked, n),
+            asked.k,
+        )
+        algorithm_1.log_random_parts(
+            queries, read.nearest.rows, [("gaussian", 1.0)], asked, rows, read.sample
+        )
+    return np.concatenate(found)
+
+
+@given(n=st.integers(5, 60), seed=st.integers(0, 1000), data=st.data())
+def test_a_sample_has_no_point_twice_and_no_neighbour(n, seed, data):
+    """All queries are at 0, so that their neighbours are the points 0 to k - 1."""
+    k = data.draw(st.integers(1, n - 2))
+    m1 = data.draw(st.integers(k + 1, n))
+    m2 = data.draw(st.integers(1, m1 - k))
+    drawn = sampled(np.zeros((7, 1)), n, density.Approximation(k, m1, m2, seed))
+    assert drawn.shape == (7, m2)
+    assert all(len(set(row)) == m2 for row in drawn)
+    assert drawn.min() >= k
     assert drawn.max() < n
 
 
-def test_a_sample_has_each_number_equally_often():
-    chance, left_out = np.random.default_rng(0), np.array([7, 0, 3])
-    drawn = [sample_without(left_out, 10, 4, chance) for _ in range(2000)]
-    counts = np.bincount(np.concatenate(drawn), minlength=10)
-    assert (counts[left_out] == 0).all()
-    assert chisquare(np.delete(counts, left_out)).pvalue > 0.001
+def test_a_sample_has_each_other_point_equally_often():
+    drawn = [
+        sampled(np.zeros((1, 1)), 10, density.Approximation(3, 8, 4, seed)) for seed in range(2000)
+    ]
+    counts = np.bincount(np.concatenate(drawn).ravel(), minlength=10)
+    assert (counts[:3] == 0).all()
+    assert chisquare(counts[3:]).pvalue > 0.001
 
 
 def test_the_parts_are_added_up_by_their_sizes():

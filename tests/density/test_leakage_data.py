@@ -13,7 +13,7 @@ from palimpsest.corpora import GrammarCorpus, read_corpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.density.interventions import LEAK_CONDITIONS, leaked, without_production
-from palimpsest.density.kinds import LEAKED, NEVER, PLACEBO
+from palimpsest.density.kinds import CHOICE, LEAKED, NEVER, PLACEBO
 from palimpsest.density.paraphrases import Paraphraser
 from palimpsest.density.vectors import ngram_vectors
 from palimpsest.errors import UserError
@@ -81,14 +81,23 @@ def test_paraphrases_come_from_the_least_to_the_most_similar(datasets):
         assert similarity[-1] < 1
 
 
-def test_every_test_string_has_a_distractor_that_is_never_trained_on(datasets):
-    """It is measured only, and may stand in for nothing."""
+def test_every_test_string_has_each_wrong_answer_once(datasets):
+    """Only the last symbol differs, and the result is no string of the language."""
     for table in datasets.values():
-        wrong = table[table["role"].str.startswith("distractor", na=False)]
         tested = with_role(table, LEAKED, PLACEBO, NEVER)
-        assert sorted(wrong["role"].str.rpartition("-")[2]) == sorted(tested.index)
-        assert (wrong["count"] == 0).all()
+        wrong = table[table["role"].str.startswith(f"{CHOICE}-", na=False)]
+        assert len(wrong) == 3 * len(tested)
+        assert (wrong[["count", "test_count"]] == 0).all(axis=None)
         assert set(wrong["split"]) == {"held_out"}
+        assert wrong[["log_prob", "optimal_loss"]].isna().all(axis=None)
+        for name, own in wrong.groupby(wrong["role"].str.rpartition("-")[2]):
+            right = tested.loc[name, "text"]
+            assert {text[:-1] for text in own["text"]} == {right[:-1]}
+            assert {right[-1], *(text[-1] for text in own["text"])} == set("1234")
+            assert set(own["n_tokens"]) == {tested.loc[name, "n_tokens"]}
+        strings = [tuple(text.split()) for text in wrong["text"]]
+        assert np.isneginf(CORPUS.grammar.log_probability(strings)).all()
+        assert table["string_id"].is_unique
 
 
 def test_roles_are_random_samples():

@@ -422,6 +422,16 @@ def test_a_table_that_is_not_whole_gives_one_line(leakage, change, said):
     assert str(error.value).startswith("table of kind leakage: ")
 
 
+def test_without_right_answers_only_perplexity_is_regressed(leakage):
+    """The same numbers for perplexity as with answers."""
+    own = leakage[leakage["embedding"] == "hidden"]
+    both = regressions.regress(own)
+    alone = regressions.regress(own.assign(answer_right=None, n_choices=None))
+    assert set(both["outcome"]) == {PERPLEXITY, ACCURACY}
+    expected = both[both["outcome"] == PERPLEXITY].reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone, expected)
+
+
 # Texts
 
 

@@ -63,6 +63,7 @@ from palimpsest.density.text_embedding import (
     of_sentences,
 )
 from palimpsest.density.texts import check_embedder, mistakes, outputs
+from palimpsest.density.vectors_on_disk import InMemory
 from palimpsest.errors import Notice
 from palimpsest.models import read_models
 from palimpsest.models.limits import Limits
@@ -483,7 +484,8 @@ def test_copies_are_at_distance_0(tmp_path, request, monkeypatch, embedding):
     assert found["perplexity"].isna().all()
     known = tables.read(tmp_path / "segments.parquet", SEGMENTS)
     corpus = known[known["role"] == CORPUS].set_index("segment_id")["count"]
-    assert len(text.corpus_vectors) == corpus.sum() > len(corpus)
+    vectors = np.concatenate([block.copy() for block in text.corpus.blocks(3)])
+    assert len(vectors) == text.corpus.n == corpus.sum() > len(corpus)
     is_copy = found["segment_id"].isin(corpus.index)
     assert is_copy.sum() >= 4
     assert (found.loc[is_copy, "nearest"] == 0).all()
@@ -494,7 +496,7 @@ def test_copies_are_at_distance_0(tmp_path, request, monkeypatch, embedding):
     # Three copies at distance 0, each with a kernel of 1
     assert (thrice["log_density"] >= np.log(3 / corpus.sum()) - 1e-6).all()
     assert (found["embedding"] == Path(embedding).name).all()
-    np.testing.assert_allclose(np.linalg.norm(text.corpus_vectors, axis=1), 1, rtol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
 
 
 def test_counting_words_needs_no_torch(tmp_path):
@@ -629,6 +631,85 @@ def test_tables_of_other_segments_are_refused(tmp_path):
     assert "is not of the segments in" in text
 
 
+ASKED = Approximation(k=3, m1=6, m2=2)
+
+
+def test_without_the_exact_sum_there_are_parts_and_no_exact_density(tmp_path):
+    """With it, the parts are the same."""
+    text = densities.read_embedded(*embedded(tmp_path, "ngrams"))
+    kernels = {"gaussian": [0.1, 0.5], "exponential": [0.05]}
+    both = densities.text_density(text, kernels, 2, ASKED)
+    alone = densities.text_density(text, kernels, 2, ASKED, is_exact=False)
+    tables.write(tmp_path / "density.parquet", alone, TEXT_DENSITY)
+    assert alone["log_density"].isna().all()
+    exact = densities.text_density(text, kernels, 2)
+    pd.testing.assert_series_equal(both["log_density"], exact["log_density"])
+    pd.testing.assert_frame_equal(
+        both.drop(columns="log_density"), alone.drop(columns="log_density")
+    )
+    share = ASKED.k / text.corpus.n
+    local, random = share * np.exp(both["log_local"]), (1 - share) * np.exp(both["log_random"])
+    np.testing.assert_allclose(np.exp(both["log_approximate"]), local + random)
+    np.testing.assert_allclose(both["local_share"], local / (local + random))
+    assert exact["local_share"].isna().all()
+
+
+def found_elsewhere(text, path, k, change=lambda table: table) -> str:
+    """A file of the k nearest distinct segments of every query, by a search of all."""
+    table = tables.read_arrow(path, TEXT_EMBEDDINGS).to_pandas()
+    corpus = table[table["role"] == CORPUS]
+    vectors = np.stack(corpus["vector"])
+    rows = []
+    for name, vector in zip(text.queries["segment_id"], text.query_vectors, strict=True):
+        apart = np.linalg.norm(vectors - vector, axis=1)
+        for place in np.argsort(apart, kind="stable")[:k][::-1]:
+            rows.append((name, corpus["segment_id"].iloc[place], apart[place]))
+    found = change(pd.DataFrame(rows, columns=["query", "neighbour", "distance"]))
+    found.to_csv(path.parent / "found.csv", index=False)
+    return str(path.parent / "found.csv")
+
+
+def test_neighbours_from_a_file_give_what_a_search_gives(tmp_path):
+    """A segment that is there three times in the corpus is three neighbours."""
+    segments, path = embedded(tmp_path, "ngrams")
+    text = densities.read_embedded(segments, path)
+    file = found_elsewhere(text, path, 5)
+    own = {"kernels": {"gaussian": [0.5]}, "neighbours": 2, "approximation": SIZES}
+    searched, found = (
+        densities.of_text(segments, path, "mine", **own, given=given) for given in (None, file)
+    )
+    pd.testing.assert_frame_equal(found["text_density"], searched["text_density"], atol=1e-4)
+
+
+STRANGE = {
+    "too few": (
+        5,
+        lambda t: t.groupby("query").tail(1),
+        "neighbours, with their copies in the cor",
+    ),
+    "of no segment": (5, lambda t: t.assign(neighbour="abc"), "is no segment of the corpus"),
+    "twice": (5, lambda t: pd.concat([t, t.tail(1)]), "is there twice for its query"),
+    "below 0": (5, lambda t: t.assign(distance=-1.0), "is below 0"),
+    "of another measure": (
+        5,
+        lambda t: t.assign(distance=t["distance"] ** 2 + 0.1),
+        "by the embed",
+    ),
+    "without distances": (5, lambda t: t.drop(columns="distance"), "distance"),
+}
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+def test_neighbours_in_a_file_that_cannot_be_are_refused(tmp_path, strange):
+    k, change, said = STRANGE[strange]
+    segments, path = embedded(tmp_path, "ngrams")
+    file = found_elsewhere(densities.read_embedded(segments, path), path, k, change)
+    own = {"kernels": {"gaussian": [0.5]}, "neighbours": 2, "approximation": SIZES}
+    text = message(lambda: densities.of_text(segments, path, "mine", **own, given=file))
+    assert said in text
+    assert "\n" not in text
+
+
 # Bins
 
 
@@ -744,7 +825,7 @@ def test_a_corpus_that_shares_nothing_with_the_queries_predicts_nothing():
     shared = vectors.copy()
     shared[:300, :192] = chance.uniform(0, 0.1, size=(300, 192))
     for embeddings, is_empty in ((vectors, True), (shared, False)):
-        text = densities.EmbeddedText(queries, embeddings[:300], embeddings[300:])
+        text = densities.EmbeddedText(queries, embeddings[:300], InMemory(embeddings[300:]))
         table = densities.text_density(text, kernels, 10, asked)
         assert np.ptp(table["mean_distance"]) > 0
         assert bins.text_bins(table).empty == is_empty

@@ -160,6 +160,7 @@ def _seed(chance, world: World, seed: int, strings: pd.DataFrame, embeddings, si
             loss=loss,
             perplexity=np.exp(loss),
             answer_right=chance.random(n) < 1 / (1 + np.exp(-log_odds)),
+            n_choices=4,
             kernel=GAUSSIAN,
             bandwidth=BANDWIDTH,
         )
@@ -215,6 +216,7 @@ def text(
             "log_local": 0.8 * log_density - 1,
             "log_random": -5 + 0.1 * chance.normal(size=n),
             "log_approximate": log_density - 4,
+            "local_share": 0.2,
             "k": NEIGHBOURS,
             "mean_distance": np.exp(-0.2 * log_density + 0.1 * chance.normal(size=n)),
         }

@@ -251,6 +251,7 @@ rule text_density:
     input:
         segments=dense.SEGMENTS.path,
         embeddings=dense.TEXT_EMBEDDINGS.path,
+        given=given_neighbours,
     output:
         **{kind.name: kind.path for kind in own_texts.OF_TEXT},
     log:

@@ -33,6 +33,11 @@ def of_text(key):
     return value
 
 
+def given_neighbours(wildcards):
+    """The file of neighbours that another program found for a text, or []."""
+    return text_of_user(wildcards).found_neighbours or []
+
+
 def least_segments():
     """What says how many segments the corpus of a text must have, as resources.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from palimpsest.corpora.corpus import Corpus
 from palimpsest.corpora.grammar_corpus import GrammarCorpus
@@ -13,6 +14,10 @@ from palimpsest.corpora.text_grammar_corpus import TextGrammarCorpus
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.models.table import NAME, NAMES_ARE
+
+if TYPE_CHECKING:
+    from palimpsest.corpora.records import Records
+    from palimpsest.corpora.records_corpus import RecordsCorpus
 
 RESULTS = "results/"
 SUFFIXES = GRAMMAR, TEXT = ".pcfg", ".txt"
@@ -31,9 +36,8 @@ def read_corpus(path: str | Path) -> Corpus:
         return TextCorpus.from_file(path)
     if suffix == RECORDS:
         from palimpsest.corpora.records import records_of_table
-        from palimpsest.corpora.records_corpus import RecordsCorpus
 
-        return RecordsCorpus(str(path), records_of_table(path))
+        return _corpus_of_records(str(path), records_of_table(path))
     known = " or ".join(SUFFIXES)
     raise UserError(f"{path}: is not the file of a corpus; its name must end with {known}")
 
@@ -50,9 +54,16 @@ def read_records_corpus(path: str | Path, names: Mapping[str, str]) -> Corpus:
     """
     # Tables are slow to import, and Snakemake reads this file.
     from palimpsest.corpora.records import read_as_named
+
+    return _corpus_of_records(str(path), read_as_named(path, names))
+
+
+def _corpus_of_records(name: str, records: Records) -> RecordsCorpus:
+    from palimpsest.corpora.questions import QuestionsCorpus
     from palimpsest.corpora.records_corpus import RecordsCorpus
 
-    return RecordsCorpus(str(path), read_as_named(path, names))
+    corpus = RecordsCorpus if records.subjects is None else QuestionsCorpus
+    return corpus(name, records)
 
 
 def read_grammar(path: str | Path) -> Grammar:

@@ -9,7 +9,7 @@ CORPUS = Kind(
     "One row per record of a user's own, as the configuration names them.",
     paths.CORPUS_OF_RECORDS,
     SHARED(
-        "id text group trained split copies prompt paraphrased perturbed",
+        "id text group trained split copies prompt paraphrased perturbed subject rephrased",
         id="str: name of the record",
         text="str: the text of the record",
         group="str: name of the record's group, such as a person; without groups, the record's own",
@@ -19,6 +19,8 @@ CORPUS = Kind(
         "record has one",
         paraphrased="str?: JSON list of other texts that say the same; null: no record has any",
         perturbed="str?: JSON list of texts like the record's that are false; null likewise",
+        subject="str?: of a question with several choices, '' for none; null: no such questions",
+        rephrased="str?: JSON list of prompts that ask the same; null likewise",
         copies="int: how often the record is in the training data, if it is in it",
     ),
 )

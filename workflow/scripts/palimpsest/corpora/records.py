@@ -25,6 +25,8 @@ from palimpsest.tables.user_tables import UserTable, table_in
 ID, TEXT, TRAINED, GROUP = "id", "text", "trained", "group"
 SPLIT, COPIES, PROMPT = saved_folders.SPLIT, "copies", "prompt"
 PARAPHRASED, PERTURBED = "paraphrased", "perturbed"
+SUBJECT, REPHRASED = "subject", "rephrased"
+QUESTIONS = "questions"  # the form of files of questions with several choices
 SPLITS = ("train", "test", "holdout", "forget", "retain")
 # Which records they are
 WHICH = (
@@ -65,6 +67,10 @@ class Records(ShortRepr):
         The text before the record's own text, on which no loss is measured; '' for none.
     paraphrased, perturbed : tuple[str, ...] of each record, or None
         Answers to the same prompt that say the same, and that are false.
+    subjects : str[records] or None
+        Of questions with several choices (`questions`); '' for no subject.
+    rephrased : tuple[str, ...] of each record, or None
+        Prompts of such questions that say the same.
     """
 
     ids: np.ndarray
@@ -77,6 +83,8 @@ class Records(ShortRepr):
     prompts: np.ndarray | None = None
     paraphrased: list[tuple[str, ...]] | None = None
     perturbed: list[tuple[str, ...]] | None = None
+    subjects: np.ndarray | None = None
+    rephrased: list[tuple[str, ...]] | None = None
 
     @cached_property
     def prompts_or_blank(self) -> list[str]:
@@ -140,14 +148,14 @@ def _records(path: str | Path, asked: Mapping[str, str], form: Form) -> Records:
     rows = "one row for each record"
     kind = UserKind("table of records", rows, "record", known, renamed=RENAMED)
     table = table_in(file, str(path), kind, columns)
-    texts, ids = _texts(table), _ids(table, user_files.format_of(path) == user_files.TXT)
+    texts, ids = _texts(table), ids_of(table, user_files.format_of(path) == user_files.TXT)
     return Records(
         ids,
         texts,
         _trained(table),
         table.names(GROUP).by_row() if GROUP in table.cells else ids,
         table.source,
-        _splits(table, form.splits),
+        splits_of(table, form.splits),
         _copies(table),
         _prompts(table),
         *(table.lists(name) if name in table.cells else None for name in (PARAPHRASED, PERTURBED)),
@@ -164,7 +172,7 @@ def opened(path: str | Path) -> user_files.Opened:
     return user_files.opened(path, user_files.TEXTS, "a table of records")
 
 
-def _ids(table: UserTable, are_lines: bool) -> np.ndarray:
+def ids_of(table: UserTable, are_lines: bool) -> np.ndarray:
     if ID not in table.cells:
         numbers = range(1, table.n_rows + 1)
         if are_lines:
@@ -196,7 +204,7 @@ def _trained(table: UserTable) -> np.ndarray | None:
     return trained
 
 
-def _splits(table: UserTable, names: Mapping[str, str]) -> np.ndarray | None:
+def splits_of(table: UserTable, names: Mapping[str, str]) -> np.ndarray | None:
     """The splits; `names` has the names of those that are called differently in the table."""
     if SPLIT not in table.cells:
         return None
@@ -311,6 +319,12 @@ def read_as_named(path: str | Path, names: Mapping[str, str | int]) -> Records:
     """
     columns = dict(names)
     form, window = columns.pop("form", None), columns.pop("window", None)
+    if form == QUESTIONS:
+        from palimpsest.corpora.questions import read_questions
+
+        if window is not None:
+            raise UserError(f"{path}: has questions, which no window can cut; leave out the window")
+        return read_questions(path, columns)
     records = read_records(path, columns, form)
     return records if window is None else in_windows(records, window)
 
@@ -339,6 +353,8 @@ def corpus_table(records: str | Path, columns: Mapping[str, str] | None) -> pd.D
             if found.paraphrased is None
             else [*map(json.dumps, found.paraphrased)],
             PERTURBED: missing if found.perturbed is None else [*map(json.dumps, found.perturbed)],
+            SUBJECT: missing if found.subjects is None else found.subjects,
+            REPHRASED: missing if found.rephrased is None else [*map(json.dumps, found.rephrased)],
         }
     )
 
@@ -366,4 +382,6 @@ def records_of_table(path: str | Path) -> Records:
         frame[COPIES].to_numpy(),
         unless_missing(PROMPT),
         *(lists(name) for name in (PARAPHRASED, PERTURBED)),
+        unless_missing(SUBJECT),
+        lists(REPHRASED),
     )

@@ -130,6 +130,7 @@ def tabulate(
     learned: Corpus | None = None,
     roles: Mapping[String, str] | None = None,
     cohorts: Mapping[String, int] | None = None,
+    is_leaked: bool = False,
 ) -> pd.DataFrame:
     """A table of kind `strings`, made from multisets of strings.
 
@@ -143,6 +144,7 @@ def tabulate(
         sampler's corpus
     roles : s0, s1, ... for the target strings
     cohorts : the macro-batch, from 1, of each training string of a stream
+    is_leaked : test strings are trained on by intention, so nothing is said of them
 
     Raises `UserError` if a string has probability 0 in `learned`, and as `_check_sides`.
     """
@@ -173,7 +175,7 @@ def tabulate(
             "optimal_loss": learned.optimal_loss(strings, request.predict_end),
         }
     )
-    if not sampler.corpus.has_probabilities:
+    if not sampler.corpus.has_probabilities and not is_leaked:
         _check_sides(request, train, test)
     outside = frame.loc[frame["log_prob"] == -np.inf, "text"]
     if len(outside):

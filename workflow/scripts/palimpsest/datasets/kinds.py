@@ -10,7 +10,7 @@ length int: number of terminals
 derivation_log_prob float?: log probability of the derivation that produced it, nats
 role str?: s0, s1, ... for a target string; in leaked-* and without-production-*: leaked, placebo or
     never for a test string, paraphrase-1-{string_id}, ... for a paraphrase of a leaked string,
-    distractor-{string_id} for one of any test string that is never trained on
+    choice-{string_id} for a test string with a wrong answer instead of the right one
 rule int: number of the rule, from 0; the rules of the start symbol come first, the others in the
     order of the file
 lhs str: left-hand side, a non-terminal

@@ -9,11 +9,9 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.datasets.kinds import STRINGS
-from palimpsest.density.kernel import (
-    log_density_of_others,
-    log_kernel_density,
-    log_parts_of_densities,
-)
+from palimpsest.density.algorithm_1 import log_parts_of_densities
+from palimpsest.density.kernel import log_density_of_others, log_kernel_density
+from palimpsest.density.kernel_values import Setting
 from palimpsest.density.kinds import DENSITY, EMBEDDINGS, HIDDEN, NEIGHBOURS, NGRAMS
 from palimpsest.density.neighbours import nearest
 from palimpsest.density.sizes import Approximation
@@ -73,7 +71,7 @@ def densities(
     `embeddings` are in the order of `datasets`. For the other arguments, see `density_tables`;
     `approximation` has the sizes by name.
     """
-    sizes = approximation and Approximation(**approximation)
+    sizes = approximation and Approximation.of_block(approximation)
     for strings, hidden in zip(datasets, embeddings, strict=True):
         vectors = embeddings_of(strings, hidden)
         yield density_tables(model, strings, vectors, kernels, neighbours, sizes)
@@ -118,17 +116,21 @@ def density_tables(
     }
 
 
+def settings_of(kernels: Kernels) -> list[Setting]:
+    """Every kernel with every one of its bandwidths."""
+    return [(kernel, float(bandwidth)) for kernel, some in kernels.items() for bandwidth in some]
+
+
 def log_densities(
     queries: np.ndarray, corpus: np.ndarray, kernels: Kernels, approximation: Approximation | None
 ) -> Iterator[dict]:
     """Yield the columns `kernel` to `log_approximate` for every kernel and bandwidth.
 
-    Densities are float64[queries]; NaN if not approximated.
+    Densities are float64[queries]. The exact ones are always summed. Those of an approximation are
+    NaN without one, and in a corpus that has too few points for its sizes.
     """
-    settings = [
-        (kernel, float(bandwidth)) for kernel, some in kernels.items() for bandwidth in some
-    ]
-    if approximation is None:
+    settings = settings_of(kernels)
+    if approximation is None or not approximation.fits(len(corpus)):
         parts = np.full((len(settings), len(APPROXIMATE)), np.nan)
     else:
         parts = log_parts_of_densities(queries, corpus, settings, approximation)

@@ -6,14 +6,20 @@ decides the result. Such pairs are computed again from the vectors themselves, s
 of an exact copy is exactly 0.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from numbers import Real
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from palimpsest.allowed import numeric, shown
 from palimpsest.errors import UserError
+
+if TYPE_CHECKING:
+    from palimpsest.density.vectors_on_disk import Corpus
 
 QUERIES_AT_ONCE, POINTS_AT_ONCE = 256, 1024
 # A squared distance below this share of the squared norms is computed again. In float64, rounding
@@ -46,6 +52,13 @@ def checked(**named: ArrayLike) -> list[np.ndarray]:
                 "both with one model"
             )
     return [np.ascontiguousarray(vectors, dtype=kind) for vectors in arrays.values()]
+
+
+def checked_block(name: str, vectors: np.ndarray, start: int) -> None:
+    """`UserError` if a vector is not allowed; the first row of the block has number `start`."""
+    largest = LARGEST[vectors.dtype]
+    if not _are_small(vectors, largest):
+        raise UserError(f"{name}: {_wrong_number(vectors, largest, start)}")
 
 
 def _are_small(vectors: np.ndarray, largest: float) -> bool:
@@ -97,40 +110,42 @@ def _wrong_row(vectors: Iterable) -> str:
     return "are not a table of numbers; embed the texts again"
 
 
-def _wrong_number(vectors: np.ndarray, largest: float) -> str:
-    """The message about the first row with a number that is not allowed."""
+def _wrong_number(vectors: np.ndarray, largest: float, start: int = 0) -> str:
+    """The message about the first row with a number that is not allowed; rows from `start` on."""
     finite = np.isfinite(vectors)
     if not finite.all():
         row = int(np.argmin(finite.all(axis=1)))
-        return f"row {row} has a number that is not finite; embed it again"
+        return f"row {start + row} has a number that is not finite; embed it again"
     row, column = np.argwhere((vectors > largest) | (vectors < -largest))[0]
     return (
-        f"row {row} has {vectors[row, column]:g}, and numbers are at most {largest:g} in "
+        f"row {start + row} has {vectors[row, column]:g}, and numbers are at most {largest:g} in "
         f"{'float32' if largest == LARGEST[np.dtype(np.float32)] else 'float64'}; divide all "
         "vectors by one number"
     )
 
 
 def squared_distances(
-    queries: np.ndarray, corpus: np.ndarray
+    queries: np.ndarray, corpus: np.ndarray | Corpus
 ) -> Iterator[tuple[slice, slice, np.ndarray]]:
     """Yield rows of queries, rows of the corpus, and their squared distances float[rows, rows].
 
     The memory is that of one block, whatever the size of the corpus. The yielded array is used
-    again for the next block. `queries` and `corpus` come from `checked`.
+    again for the next block. `queries` come from `checked`, and `corpus` does, too, or is a
+    `vectors_on_disk.Corpus` of the same type.
     """
     # Vectors around 0 have small norms, so that less is lost in the difference.
-    centre = corpus.mean(axis=0, dtype=np.float64).astype(corpus.dtype)
+    centre = _centre(corpus)
     queries = queries - centre
     of_queries = np.einsum("qd,qd->q", queries, queries)
     near = NEAR[corpus.dtype]
     buffer = np.empty((min(QUERIES_AT_ONCE, len(queries)), POINTS_AT_ONCE), dtype=corpus.dtype)
     # Allocated once: freeing and allocating memory for each block takes a tenth of the time.
-    both = np.empty((2, min(POINTS_AT_ONCE, len(corpus)), corpus.shape[1]), dtype=corpus.dtype)
-    for start in range(0, len(corpus), POINTS_AT_ONCE):
-        points = slice(start, min(start + POINTS_AT_ONCE, len(corpus)))
-        block, minus_two = both[:, : points.stop - points.start]
-        np.subtract(corpus[points], centre, out=block)
+    both = np.empty((2, POINTS_AT_ONCE, queries.shape[1]), dtype=corpus.dtype)
+    stop = 0
+    for vectors in _blocks(corpus, POINTS_AT_ONCE):
+        points = slice(stop, stop := stop + len(vectors))
+        block, minus_two = both[:, : len(vectors)]
+        np.subtract(vectors, centre, out=block)
         of_points = np.einsum("nd,nd->n", block, block)
         minus_two = np.multiply(block, -2, out=minus_two).T
         for first in range(0, len(queries), QUERIES_AT_ONCE):
@@ -144,6 +159,19 @@ def squared_distances(
             found += of_queries[rows, None]
             _mend(found, queries[rows], block, near * (of_queries[rows].max() + of_points.max()))
             yield rows, points, found
+
+
+def _blocks(corpus: np.ndarray | Corpus, size: int) -> Iterator[np.ndarray]:
+    if not isinstance(corpus, np.ndarray):
+        return corpus.blocks(size)
+    return (corpus[start : start + size] for start in range(0, len(corpus), size))
+
+
+def _centre(corpus: np.ndarray | Corpus) -> np.ndarray:
+    """The mean of the vectors; of a corpus on disk, that of its first block."""
+    if not isinstance(corpus, np.ndarray):
+        corpus = next(iter(corpus.blocks(POINTS_AT_ONCE)))
+    return corpus.mean(axis=0, dtype=np.float64).astype(corpus.dtype)
 
 
 def _mend(found: np.ndarray, queries: np.ndarray, block: np.ndarray, below: float) -> None:

@@ -13,7 +13,7 @@ from palimpsest.tables.kinds import Kind, kinds_in
 KERNELS = GAUSSIAN, EXPONENTIAL = ("gaussian", "exponential")
 EMBEDDINGS_OF_STRINGS = HIDDEN, NGRAMS = ("hidden", "ngrams")
 TESTED = LEAKED, PLACEBO, NEVER = ("leaked", "placebo", "never")  # roles of test strings
-DISTRACTOR = "distractor"
+CHOICE = "choice"
 TRAINED, UNSEEN = "trained", "unseen"
 TOP_K, LENGTH = "top-k distance", "length"
 PERPLEXITY, ACCURACY = "perplexity", "accuracy"
@@ -37,10 +37,12 @@ bandwidth float: bandwidth of the kernel, in units of the embedding; null in a r
     density
 log_density float: log of the exact density; the kernel is 1 at distance 0
 log_local float?: log of the density over the k nearest training strings alone; null without an
-    approximation
+    approximation, and in a corpus that is too small for one
 log_random float?: log of the density over a random sample of the other training strings; null
-    without an approximation
-log_approximate float?: log of both parts together (algorithm 1); null without an approximation
+    likewise
+log_approximate float?: log of both parts together (algorithm 1); null likewise
+local_share float?: share of the local part in the density of both parts together; null without an
+    approximation
 log_density_others float?: for a training string: log of the exact density of the other training
     strings (one copy of the string itself is left out); null for any other string
 k int: number of nearest training strings, with copies
@@ -56,8 +58,9 @@ effective_epochs int: epochs times the copies and paraphrases of the string amon
     strings
 loss float: at the end of training, nats per predicted token
 perplexity float: exp(loss)
-answer_right bool: whether the loss is below that of the string's distractor, a paraphrase that is
-    never trained on: a question with two answers
+answer_right bool?: whether the string is more probable, for the model, than with any other last
+    symbol with which strings of the language end; null if the language has no right answers
+n_choices int?: number of such last symbols, the right one included; null likewise
 estimator str: gaussian, exponential, top-k distance or length
 bandwidth_or_k float?: bandwidth of a kernel, or number of neighbours; null for an estimator without
     a setting
@@ -155,8 +158,8 @@ LEAKAGE = Kind(
     f"{FOLDER}/leakage.parquet",
     columns("""
         model language size seed variant string_id group length string_role n_copies paraphrases
-        effective_epochs loss perplexity answer_right embedding kernel bandwidth log_density
-        mean_distance
+        effective_epochs loss perplexity answer_right n_choices embedding kernel bandwidth
+        log_density mean_distance
     """),
 )
 SEPARATION = Kind(
@@ -192,7 +195,7 @@ LEFT_OUT = Kind(
         group="str: the rule of the test strings",
         log_density="float: mean change of the log density",
         loss="float: mean change of the loss, nats per token",
-        answer_right="float: change of the share of right answers",
+        answer_right="float?: change of the share of right answers; null if there are none",
     ),
 )
 REGRESSIONS = Kind(
@@ -260,7 +263,8 @@ TEXT_EMBEDDINGS = Kind(
     "One row per segment: its vector of length 1 and, for queries, the model's loss.",
     f"{OF_TEXT}/embeddings.parquet",
     of_text(
-        "language role segment_id embedding vector n_tokens n_unknown nll",
+        "language role segment_id embedding vector count n_tokens n_unknown nll",
+        count="int: copies of the segment",
         vector="vector: the embedding, of length 1",
         n_tokens="int?: number of predicted tokens; null without a language model",
         nll="float?: negative log likelihood, nats; null without a language model",
@@ -273,8 +277,9 @@ TEXT_DENSITY = Kind(
     of_text(
         """
         language segment_id embedding n_characters document perplexity kernel bandwidth log_density
-        log_local log_random log_approximate k nearest mean_distance
+        log_local log_random log_approximate local_share k nearest mean_distance
         """,
+        log_density="float?: log of the exact density; null if only algorithm 1 was asked for",
         perplexity="float?: of the query; null without a language model",
     ),
 )

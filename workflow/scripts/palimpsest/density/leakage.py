@@ -51,11 +51,43 @@ def runs(settings: Settings) -> Iterator[Runs]:
             yield Runs(*names, settings.seeds, asked["recipe"], keeps=keeps, job=job)
 
 
+def has_questions(settings: Settings, name: str) -> bool:
+    """Whether a name is that of a file of questions."""
+    given = settings.records.get(name)
+    return given is not None and given.columns.get("form") == "questions"
+
+
+def _too_few_questions(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
+    """Fewer questions than are asked for, or with paraphrases."""
+    asked, corpus = block(settings), settings.corpus(name)
+    if asked["size"] > (n := len(corpus.trained)):
+        yield Mistake(
+            f"{key}/size",
+            f"{asked['size']} is more than the {n} questions of {name} that may be trained on; "
+            "lower it, or add questions",
+        )
+    rephrased = [corpus.questions[corpus.strings[place]].rephrased for place in corpus.unseen]
+    n = sum(len(own) >= MOST_PARAPHRASES for own in rephrased)
+    # Without splits, the same questions may be trained on.
+    n -= 0 if corpus.is_trained is not None else min(n, asked["size"])
+    if asked["tests"] > n:
+        yield Mistake(
+            f"{key}/tests",
+            f"{asked['tests']} is more than the {n} questions of {name} that are not trained on "
+            f"and have {MOST_PARAPHRASES} different paraphrases; lower it, or add paraphrases",
+        )
+
+
 def mistakes(settings: Settings) -> Iterator[Mistake]:
     asked, key = block(settings), "density/leakage"
     if asked is None:
         return
-    yield from of_one_study(settings, key, asked, asked["size"] + asked["tests"], NEEDS)
+    questions = [name for name in asked["languages"] if has_questions(settings, name)]
+    others = [name for name in asked["languages"] if name not in questions]
+    of_others = {**asked, "languages": others}
+    yield from of_one_study(settings, key, of_others, asked["size"] + asked["tests"], NEEDS)
+    for name in questions:
+        yield from _too_few_questions(settings, key, name)
     if 2 * asked["leaked"] >= asked["tests"]:
         yield Mistake(
             f"{key}/tests",

@@ -13,38 +13,36 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from palimpsest.corpora import String
+from palimpsest.corpora import String, string_of, text_of
 from palimpsest.datasets.build import DatasetRequest, tabulate
 from palimpsest.datasets.strings import string_id
 from palimpsest.density.interventions import (
-    MOST_PARAPHRASES,
     NO_LEAK,
     Leak,
     leak_of,
     production_left_out,
 )
-from palimpsest.density.kinds import DISTRACTOR, TESTED
-from palimpsest.density.paraphrases import Paraphraser, in_ascending_order, too_few
+from palimpsest.density.kinds import CHOICE, TESTED
+from palimpsest.density.paraphrases import in_ascending_order
+from palimpsest.density.tested_strings import Tested, tested_of
 from palimpsest.errors import UserError
 
 PARAPHRASE = "paraphrase"
-# Candidates for each test string: strings without enough paraphrases are left out
-CANDIDATES = 3
 MORE_DRAWS = (1, 2, 4, 8, 16, 32)  # times the number of training strings
 
 
 class Tests(NamedTuple):
     """The test strings of a seed: leaked, placebo and never.
 
-    `paraphrases` are those of the leaked strings, from the least to the most similar one. Each test
-    string has a distractor: one more paraphrase, which is in no training set.
+    `paraphrases` are those of the leaked strings, from the least to the most similar one. `wrong`
+    has the test strings with each wrong answer; it is empty in languages without right answers.
     """
 
     leaked: list[String]
     placebo: list[String]
     never: list[String]
     paraphrases: dict[String, list[String]]
-    distractors: dict[String, String]
+    wrong: dict[String, list[String]]
 
     @property
     def strings(self) -> list[String]:
@@ -59,7 +57,7 @@ def leaked(request: DatasetRequest) -> pd.DataFrame:
     """
     leak = leak_of(request.variant)
     base = request.sampler.train(request.size)
-    tests = drawn_tests(request, base)
+    tests = drawn_tests(request, _tested(request), base)
     planted = planted_strings(tests, leak)
     train = Counter([*base[: request.size - len(planted)], *planted])
     return tabulated(request, train, tests, leak)
@@ -71,13 +69,14 @@ def without_production(request: DatasetRequest) -> pd.DataFrame:
     Options: as for `leaked`, so that the test strings are the same.
     """
     base = request.sampler.train(request.size)
-    tests = drawn_tests(request, base)
-    corpus, measured = request.sampler.corpus, {*tests.strings, *tests.distractors.values()}
+    tested = _tested(request)
+    tests = drawn_tests(request, tested, base)
+    corpus, measured = request.sampler.corpus, {*tests.strings}
     left_out = corpus.productions()[production_left_out(request.variant) - 1]
     # Draw more strings until the other productions have enough
     for times in MORE_DRAWS:
-        drawn = [s for s in request.sampler.train(times * request.size) if s not in measured]
-        groups = corpus.groups(drawn, "derivation")
+        drawn = [s for s in tested.training(times * request.size) if s not in measured]
+        groups = tested.groups(drawn)
         kept = [s for s in drawn if groups[s] != left_out]
         if len(kept) >= request.size:
             return tabulated(request, Counter(kept[: request.size]), tests, NO_LEAK)
@@ -88,7 +87,11 @@ def without_production(request: DatasetRequest) -> pd.DataFrame:
     )
 
 
-def drawn_tests(request: DatasetRequest, base: Sequence[String]) -> Tests:
+def _tested(request: DatasetRequest) -> Tested:
+    return tested_of(request.sampler, request.options["level"], request.options["redrawn"])
+
+
+def drawn_tests(request: DatasetRequest, tested: Tested, base: Sequence[String]) -> Tests:
     """The test strings of a seed, drawn at random among strings that are not trained on.
 
     Every test string has enough paraphrases, whether leaked or not. So leaked strings, placebos and
@@ -99,30 +102,28 @@ def drawn_tests(request: DatasetRequest, base: Sequence[String]) -> Tests:
     options, sampler = request.options, request.sampler
     n_tests, n_leaked = options["tests"], options["leaked"]
     trained = set(base)
-    lower = "density/leakage/tests or density/leakage/size"
-    candidates = sampler.validation(CANDIDATES * n_tests, trained, lower)
+    candidates = tested.candidates(n_tests, trained)
     chance = np.random.default_rng([sampler.seed, n_tests])
-    paraphraser = Paraphraser(sampler.corpus.grammar, options["level"], options["redrawn"])
     # Frequent strings are drawn first, so the order is shuffled.
     shuffled = [candidates[place] for place in chance.permutation(len(candidates))]
     but, found = {*trained, *candidates}, {}
     for string in shuffled:
-        made = paraphraser.paraphrases(string, 1 + MOST_PARAPHRASES, chance, but)
+        made = tested.paraphrases(string, chance, but)
         if made is not None:
             found[string] = made
             but.update(made)
         if len(found) == n_tests:
             break
     if len(found) < n_tests:
-        raise too_few(sampler.language, len(found), n_tests, options["level"])
+        raise tested.too_few(len(found), n_tests)
     tests = list(found)
     own = tests[:n_leaked]
     return Tests(
         own,
         tests[n_leaked : 2 * n_leaked],
         tests[2 * n_leaked :],
-        {s: in_ascending_order(s, found[s][1:]) for s in own},
-        {s: found[s][0] for s in tests},
+        {s: in_ascending_order(s, found[s]) for s in own},
+        tested.wrong(tests),
     )
 
 
@@ -136,20 +137,33 @@ def planted_strings(tests: Tests, leak: Leak) -> list[String]:
 
 
 def tabulated(request: DatasetRequest, train: Counter, tests: Tests, leak: Leak) -> pd.DataFrame:
-    distractors = list(tests.distractors.values())
-    table = tabulate(request, train, Counter(tests.strings), held_out=distractors)
-    roles = {
-        string_id(distractor): f"{DISTRACTOR}-{string_id(string)}"
-        for string, distractor in tests.distractors.items()
-    }
+    table = tabulate(request, train, Counter(tests.strings), is_leaked=True)
+    roles = {}
     for string in tests.leaked:
         for number, paraphrase in enumerate(tests.paraphrases[string][: leak.paraphrases]):
             roles[string_id(paraphrase)] = f"{PARAPHRASE}-{number + 1}-{string_id(string)}"
     for role in TESTED:
         roles |= {string_id(string): role for string in getattr(tests, role)}
-    strings = [tuple(text.split()) for text in table["text"]]
-    groups = request.sampler.corpus.groups(strings, "derivation")
-    return table.assign(
+    strings = [string_of(request.sampler.corpus, text) for text in table["text"]]
+    groups = _tested(request).groups(strings)
+    table = table.assign(
         role=table["string_id"].map(roles).astype("string"),
         group=pd.array([groups[string] for string in strings], dtype="string"),
+    )
+    return pd.concat([table, _choices(table, tests)], ignore_index=True) if tests.wrong else table
+
+
+def _choices(table: pd.DataFrame, tests: Tests) -> pd.DataFrame:
+    """Rows of the test strings with wrong answers. They are measured, and have no probability."""
+    pairs = [(string, wrong) for string in tests.strings for wrong in tests.wrong[string]]
+    own = [string_id(string) for string, _ in pairs]
+    rows = table.set_index("string_id", drop=False).loc[own].reset_index(drop=True)
+    return rows.assign(
+        string_id=[string_id(wrong) for _, wrong in pairs],
+        text=[text_of(wrong) for _, wrong in pairs],
+        role=pd.array([f"{CHOICE}-{name}" for name in own], dtype="string"),
+        split="held_out",
+        count=0,
+        test_count=0,
+        **dict.fromkeys(("derivation_log_prob", "log_prob", "optimal_loss"), np.nan),
     )

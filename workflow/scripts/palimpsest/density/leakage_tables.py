@@ -70,19 +70,37 @@ class Results:
         """The test strings, indexed by `string_id`: role, group, length, loss and answer."""
         strings = self.strings[self.strings["role"].isin(kinds.TESTED)].set_index("string_id")
         losses = pd.Series(self.trace.loss[-1], self.trace.string_ids)
-        wrong = self.strings[self.strings["role"].str.startswith(kinds.DISTRACTOR, na=False)]
-        of_string = wrong["role"].str.rpartition("-")[2].to_numpy()
-        other = pd.Series(losses.loc[wrong["string_id"]].to_numpy(), of_string)
         found = pd.DataFrame(
             {
                 "string_role": strings["role"],
                 "group": strings["group"],
                 "length": strings["text"].str.split().str.len(),
                 "loss": losses.loc[strings.index],
-                "answer_right": losses.loc[strings.index] < other.loc[strings.index],
+                **self._answers(strings.index),
             }
         )
         return found.rename_axis("string_id")
+
+    def _answers(self, names: pd.Index) -> dict[str, pd.api.extensions.ExtensionArray]:
+        """Whether the answers of test strings are right, and of how many; null without choices.
+
+        A right answer has the highest probability of all choices, as the rank accuracy of LMD3,
+        section 5.3. A tie is not right.
+        """
+        roles = self.strings["role"].fillna("")
+        wrong = self.strings[roles.str.startswith(f"{kinds.CHOICE}-")]
+        if wrong.empty:
+            return {
+                "answer_right": pd.array([pd.NA] * len(names), dtype="boolean"),
+                "n_choices": pd.array([pd.NA] * len(names), dtype="Int64"),
+            }
+        nll = pd.Series(self.trace.nll[-1], self.trace.string_ids)
+        of_string = wrong["role"].str.rpartition("-")[2].to_numpy()
+        others = nll.loc[wrong["string_id"]].groupby(of_string)
+        return {
+            "answer_right": pd.array(nll.loc[names] < others.min().loc[names], dtype="boolean"),
+            "n_choices": pd.array(1 + others.size().loc[names], dtype="Int64"),
+        }
 
 
 def results_of(

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from palimpsest.corpora import String
+from palimpsest.corpora import String, text_of
 from palimpsest.density.vectors import ngram_vectors
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
@@ -100,7 +100,8 @@ class Paraphraser:
 
 def in_ascending_order(string: String, others: Sequence[String]) -> list[String]:
     """Strings in ascending order of their similarity to a string, by counts of n-grams."""
-    vectors = ngram_vectors([string, *others])
+    # A text is one symbol, of which the words are compared.
+    vectors = ngram_vectors([text_of(each).split() for each in (string, *others)])
     order = np.argsort(vectors[1:] @ vectors[0], kind="stable")
     return [others[place] for place in order]
 

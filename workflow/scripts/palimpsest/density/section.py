@@ -5,7 +5,6 @@ Source: LMD3: Language Model Data Density Dependence.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from palimpsest.configuration.checks import of_one_study
@@ -43,8 +42,10 @@ def outputs(settings: Settings) -> Iterator[str]:
     of_runs = (kind.path for kind in (kinds.EMBEDDINGS, *OF_RUN))
     yield from paths_of(requests(settings), *of_runs, MANIFEST)
     whole = [runs for runs in leakage.runs(settings) if runs.variant == leaked(NO_LEAK)]
-    of_factorial = (*kinds.OF_FACTORIAL, kinds.REGRESSIONS, kinds.TRUTH)
+    of_factorial = (*kinds.OF_FACTORIAL, kinds.REGRESSIONS)
     yield from paths_of(whole, *(kind.path for kind in of_factorial))
+    of_grammars = [runs for runs in whole if not leakage.has_questions(settings, runs.corpus)]
+    yield from paths_of(of_grammars, kinds.TRUTH.path)
     lacking = [runs for runs in whole if leakage.without_productions(settings, runs.corpus)]
     yield from paths_of(lacking, kinds.LEFT_OUT.path)
     yield from paths_of(supported(settings), kinds.TRUTH.path)
@@ -92,23 +93,16 @@ def _support(settings: Settings) -> Iterator[Mistake]:
 
 
 def approximation(settings: Settings) -> Iterator[Mistake]:
-    """Sizes of algorithm 1 that the smallest corpus of a study does not have, or no corpus has."""
+    """Sizes of algorithm 1 that fit no corpus. Studies whose corpora are too small do without."""
     asked = settings.block("density")["approximation"]
     if asked is None:
         return
-    n = min((each.size for each in requests(settings)), default=math.inf)
-    key = "density/approximation"
-    if asked["k"] >= n:
+    if asked["m2"] > asked["m1"] - asked["k"]:
         yield Mistake(
-            f"{key}/k",
-            f"{asked['k']} is not below the {n} training strings of the smallest study; lower it, "
-            "or set density/leakage and density/support to null for large texts alone",
-        )
-    elif asked["m2"] > (most := min(asked["m1"], n) - asked["k"]):
-        yield Mistake(
-            f"{key}/m2",
+            "density/approximation/m2",
             f"{asked['m2']} points cannot be drawn for a query: of the first sample of "
-            f"{min(asked['m1'], n)}, without {asked['k']} neighbours, {most} are left; lower it",
+            f"{asked['m1']}, without {asked['k']} neighbours, {max(0, asked['m1'] - asked['k'])} "
+            "are left; lower it, or raise m1",
         )
 
 
@@ -127,6 +121,7 @@ SECTION = Section(
         kinds.REGRESSIONS,
         kinds.TRUTH,
         kinds.MEMORISED,
+        kinds.TEXT_DENSITY,
         kinds.TEXT_REGRESSIONS,
     ),
     reported=(

@@ -41,6 +41,15 @@ class Approximation:
         object.__setattr__(self, "seed", checked_seed(self.seed))
         checked_word("index", self.index, INDEXES)
 
+    @classmethod
+    def of_block(cls, block: Mapping) -> Approximation:
+        """The sizes in the value of `density/approximation`."""
+        return cls(**{name: value for name, value in block.items() if name != "exact"})
+
+    def fits(self, n: int) -> bool:
+        """Whether a corpus of n points has enough of them, see `check`."""
+        return self.k < n and self.m2 <= min(self.m1, n) - self.k
+
     def check(self, n: int, block: str = "", size: str = SIZE) -> None:
         """`UserError` unless a corpus of n points has enough for `k`, `m1` and `m2`.
 
@@ -79,4 +88,4 @@ def check_text(corpus: str, n: int, neighbours: int, approximation: Mapping | No
     size = f"the number of segments of {corpus}; lower it, or add texts"
     checked_neighbours(neighbours, n, "density/neighbours", size)
     if approximation:
-        Approximation(**approximation).check(n, "density/approximation/", size)
+        Approximation.of_block(approximation).check(n, "density/approximation/", size)

@@ -1,31 +1,103 @@
 """The density of a text's corpus at its queries, from the segments' embeddings.
 
+The vectors of the corpus stay in their table, which is read in batches: memory does not grow with
+the corpus.
+
 Source: LMD3: Language Model Data Density Dependence, sections 5.4 and 6.2, algorithm 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from palimpsest import tables
 from palimpsest.commands import remake
+from palimpsest.density.algorithm_1 import Neighbours, combined_parts, first_sample, read_once
 from palimpsest.density.bins import text_bins
-from palimpsest.density.densities import Kernels, distances, log_densities
+from palimpsest.density.densities import APPROXIMATE, Kernels, settings_of
+from palimpsest.density.distances import checked, checked_block
+from palimpsest.density.given_neighbours import check_distances, read_neighbours
 from palimpsest.density.kinds import SEGMENTS, TEXT_DENSITY, TEXT_EMBEDDINGS
+from palimpsest.density.neighbours import Index
 from palimpsest.density.regressions import regress_text
 from palimpsest.density.segments import CORPUS, QUERY
-from palimpsest.density.sizes import Approximation, check_text
+from palimpsest.density.sizes import IVF, Approximation, check_text
 from palimpsest.density.texts import OF_TEXT
+from palimpsest.density.vectors_on_disk import Corpus
 from palimpsest.errors import UserError
 from palimpsest.making import makes
 
 # The columns that `segments` adds to `text_embeddings`
-MORE = ["n_characters", "document", "count"]
+MORE = ["n_characters", "document"]
+BATCH = 4096  # rows of the table that are read at a time
+
+
+class TableCorpus:
+    """The corpus of a text, in its table `text_embeddings`; a segment with n copies occurs n times.
+
+    Raises `UserError` if the table is broken, or if vectors have several widths.
+    """
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, path: str | Path):
+        self.path = path
+        # This checks the columns of the table, and reads the vector of no row.
+        first = tables.read_arrow(path, TEXT_EMBEDDINGS, ["role"], [("role", "=", "none")])
+        assert not len(first)
+        self.n = self.n_segments = self.width = 0
+        for batch in self._batches(["count", "vector"]):
+            self.n += int(batch["count"].to_numpy().sum())
+            self.n_segments += len(batch)
+            for width in np.unique(batch["vector"].combine_chunks().value_lengths()):
+                self.width = self.width or int(width)
+                if width != self.width:
+                    raise UserError(
+                        f"{path}: has vectors of {self.width} and of {width} dimensions; "
+                        f"{remake(path)}"
+                    )
+
+    def blocks(self, size: int) -> Iterator[np.ndarray]:
+        start = 0
+        for batch in self._batches(["count", "vector"]):
+            vectors = vectors_in(batch)
+            checked_block(str(self.path), vectors, start)
+            start += len(vectors)
+            copies = np.repeat(np.arange(len(vectors)), batch["count"].to_numpy())
+            for first in range(0, len(copies), size):
+                yield vectors[copies[first : first + size]]
+
+    def places(self, names: set[str]) -> dict[str, tuple[int, int]]:
+        """The first row of each of these segments, and its copies; without unknown ones."""
+        found, row = {}, 0
+        for batch in self._batches(["segment_id", "count"]):
+            own = zip(batch["segment_id"].to_pylist(), batch["count"].to_pylist(), strict=True)
+            for name, count in own:
+                if name in names:
+                    found[name] = row, count
+                row += count
+        return found
+
+    def _batches(self, columns: list[str]) -> Iterator[pa.Table]:
+        with pq.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(BATCH, columns=["role", *columns]):
+                table = pa.Table.from_batches([batch])
+                rows = table.filter(pa.compute.equal(table["role"], CORPUS))
+                if len(rows):
+                    yield rows
+
+
+def vectors_in(table: pa.Table) -> np.ndarray:
+    """The column `vector` as float32[rows, D]."""
+    vectors = table["vector"].combine_chunks()
+    return vectors.flatten().to_numpy().reshape(len(table), -1)
 
 
 @dataclass(frozen=True)
@@ -34,13 +106,13 @@ class EmbeddedText:
 
     `queries` has a row for each distinct query, with the columns language, segment_id, embedding,
     n_characters, document and perplexity (NaN without a language model). `query_vectors`
-    float32[queries, D] are their embeddings. `corpus_vectors` float32[N, D] are those of the
-    corpus; a segment with n copies occurs n times.
+    float32[queries, D] are their embeddings. `corpus` are those of the corpus; a segment with n
+    copies occurs n times.
     """
 
     queries: pd.DataFrame
     query_vectors: np.ndarray
-    corpus_vectors: np.ndarray
+    corpus: Corpus
 
 
 def read_embedded(segments: str | Path, embeddings: str | Path) -> EmbeddedText:
@@ -48,29 +120,24 @@ def read_embedded(segments: str | Path, embeddings: str | Path) -> EmbeddedText:
 
     Raises `UserError` if a table is broken, or if they are not of the same segments.
     """
-    known = tables.read(segments, SEGMENTS)
-    found = {}
-    for role in (CORPUS, QUERY):
-        own = known[known["role"] == role].set_index("segment_id")
-        rows = tables.read_arrow(embeddings, TEXT_EMBEDDINGS, filters=[("role", "=", role)])
-        vectors = rows["vector"].combine_chunks()
-        if len(widths := sorted(set(vectors.value_lengths().to_pylist()))) > 1:
-            raise UserError(
-                f"{embeddings}: has vectors of {widths[0]} and of {widths[-1]} dimensions; "
-                f"{remake(embeddings)}"
-            )
-        about = rows.drop_columns(["vector"]).to_pandas()
-        if sorted(about["segment_id"]) != sorted(own.index):
-            raise UserError(
-                f"{embeddings}: is not of the segments in {segments}; {remake(embeddings)}"
-            )
-        known_of_segments = own.loc[about["segment_id"]].reset_index(drop=True)
-        about[MORE] = known_of_segments[MORE]
-        found[role] = about, vectors.flatten().to_numpy().reshape(len(about), -1)
-    corpus, corpus_vectors = found[CORPUS]
-    queries, query_vectors = found[QUERY]
+    corpus = TableCorpus(embeddings)
+    known = tables.read_arrow(segments, SEGMENTS, ["role"], [("role", "=", CORPUS)])
+    of_queries = [("role", "=", QUERY)]
+    own = tables.read_arrow(segments, SEGMENTS, ["segment_id", *MORE], of_queries).to_pandas()
+    rows = tables.read_arrow(embeddings, TEXT_EMBEDDINGS, filters=of_queries)
+    queries = rows.drop_columns(["vector"]).to_pandas()
+    are_same = sorted(queries["segment_id"]) == sorted(own["segment_id"])
+    if not are_same or len(known) != corpus.n_segments:
+        raise UserError(f"{embeddings}: is not of the segments in {segments}; {remake(embeddings)}")
+    widths = sorted({corpus.width, *rows["vector"].combine_chunks().value_lengths().to_pylist()})
+    if len(widths) > 1:
+        raise UserError(
+            f"{embeddings}: has vectors of {widths[0]} and of {widths[-1]} dimensions; "
+            f"{remake(embeddings)}"
+        )
+    queries[MORE] = own.set_index("segment_id").loc[queries["segment_id"], MORE].to_numpy()
     queries["perplexity"] = np.exp(queries["nll"] / queries["n_tokens"])
-    return EmbeddedText(queries, query_vectors, np.repeat(corpus_vectors, corpus["count"], axis=0))
+    return EmbeddedText(queries, vectors_in(rows), corpus)
 
 
 @makes(*OF_TEXT)
@@ -82,25 +149,39 @@ def of_text(
     kernels: Kernels,
     neighbours: int,
     approximation: Mapping | None,
+    given: str | None = None,
 ) -> dict[str, pd.DataFrame]:
     """The density of a text's corpus at its queries, and what it says of a model's perplexity.
 
-    `segments` and `embeddings` are paths, and `language` is the name of the text. For the other
-    arguments, see `text_density`; `approximation` has the sizes by name.
+    `segments` and `embeddings` are paths, and `language` is the name of the text. `given` is a file
+    of neighbours that another program found. For the other arguments, see `text_density`;
+    `approximation` has the sizes by name, and whether the exact density is summed as well.
     """
     text = read_embedded(segments, embeddings)
     corpus = f"density/texts/{language}/corpus"
-    check_text(corpus, len(text.corpus_vectors), neighbours, approximation)
-    sizes = approximation and Approximation(**approximation)
-    density = text_density(text, kernels, neighbours, sizes)
+    check_text(corpus, text.corpus.n, neighbours, approximation)
+    sizes = approximation and Approximation.of_block(approximation)
+    nearest = None
+    if given:
+        k = max(neighbours, sizes.k if sizes else 0)
+        nearest = read_neighbours(given, text.queries["segment_id"], text.corpus, k)
+    is_exact = approximation is None or approximation.get("exact", False)
+    density = text_density(text, kernels, neighbours, sizes, is_exact, nearest)
     tables_of_text = density, text_bins(density), regress_text(density)
     return {kind.name: table for kind, table in zip(OF_TEXT, tables_of_text, strict=True)}
 
 
 def text_density(
-    text: EmbeddedText, kernels: Kernels, k: int, approximation: Approximation | None = None
+    text: EmbeddedText,
+    kernels: Kernels,
+    k: int,
+    approximation: Approximation | None = None,
+    is_exact: bool = True,
+    given: Neighbours | None = None,
 ) -> pd.DataFrame:
     """The table `text_density`: a row for each query, kernel and bandwidth.
+
+    The corpus is read once, for everything.
 
     Parameters
     ----------
@@ -108,14 +189,56 @@ def text_density(
     kernels : the bandwidths of each kernel, in units of the embedding
     k : number of nearest segments of the corpus, with copies
     approximation : the sizes of algorithm 1; None leaves its columns null
+    is_exact : whether the kernel is summed over the whole corpus; otherwise `log_density` is null
+    given : neighbours that another program found, at least k and those of the approximation
 
-    Raises `UserError` if the corpus has fewer than k segments, or for the reasons in
-    `palimpsest.density.kernel_density`.
+    Raises `UserError` if the corpus has fewer than k segments, if given neighbours are not those of
+    these vectors, or for the reasons in `palimpsest.density.kernel_density`.
     """
-    queries, corpus = text.query_vectors, text.corpus_vectors
+    (queries,) = checked(queries=text.query_vectors)
+    corpus, settings = text.corpus, settings_of(kernels)
+    check_text("the corpus", corpus.n, k, None)
+    rows = np.empty(0, dtype=np.int64)
+    if approximation is not None:
+        approximation.check(corpus.n)
+        rows = first_sample(approximation, corpus.n)
+    most = max(k, approximation.k if approximation else 0)
+    nearest, also = given, np.empty(0, dtype=np.int64)
+    if given is not None:
+        also = given.rows[:, 0]  # their distances are checked
+    elif approximation is not None and approximation.index == IVF:
+        every = np.concatenate([block.copy() for block in corpus.blocks(BATCH)])
+        nearest = Neighbours(*Index(every, IVF, approximation.seed).search(queries, most))
+    read = read_once(
+        queries,
+        corpus,
+        np.concatenate([rows, also]),
+        most if nearest is None else 0,
+        settings if is_exact else (),
+    )
+    if given is not None:
+        check_distances(queries, read.sample[len(rows) :], given)
+    nearest = nearest or read.nearest
     columns = ["language", "segment_id", "embedding", "n_characters", "document", "perplexity"]
-    about = text.queries[columns].assign(**distances(queries, corpus, k))
-    parts = [
-        about.assign(**found) for found in log_densities(queries, corpus, kernels, approximation)
-    ]
-    return pd.concat(parts, ignore_index=True)[TEXT_DENSITY.names]
+    about = text.queries[columns].assign(
+        k=k,
+        nearest=nearest.distances[:, 0],
+        mean_distance=nearest.distances[:, :k].mean(axis=1),
+        **dict.fromkeys(["log_density", *APPROXIMATE, "local_share"], np.nan),
+    )
+    parts = [None] * len(settings)
+    if approximation is not None:
+        own = Neighbours(*(part[:, : approximation.k] for part in nearest))
+        sample = read.sample[: len(rows)]
+        parts = combined_parts(queries, corpus.n, settings, approximation, own, rows, sample)
+    frames = []
+    for place, (kernel, bandwidth) in enumerate(settings):
+        found = about.assign(kernel=kernel, bandwidth=bandwidth)
+        if is_exact:
+            found["log_density"] = read.log_densities[place]
+        if parts[place] is not None:
+            found[list(APPROXIMATE)] = np.column_stack(parts[place])
+            log_share = np.log(approximation.k / corpus.n)
+            found["local_share"] = np.exp(log_share + found["log_local"] - found["log_approximate"])
+        frames.append(found)
+    return pd.concat(frames, ignore_index=True)[TEXT_DENSITY.names]

@@ -34,6 +34,7 @@ OF_TEXT = (TEXT_DENSITY, TEXT_BINS, TEXT_REGRESSIONS)
 MODULES = "modules.json"  # a sentence-transformers model's list of its modules
 OWN_MODULES = "sentence_transformers."  # modules of other names are code in the folder
 KEY = "density/texts"
+NEIGHBOURS = "a table of neighbours"
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Text:
     model: str | None = None
     window: int = 50
     stride: int = 40
+    found_neighbours: str | None = None
 
     @property
     def folder(self) -> str | None:
@@ -92,6 +94,9 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
         for role in ("corpus", "queries"):
             if wrong := user_files.wrong_path(getattr(text, role), user_files.TEXTS, "a text"):
                 yield Mistake(f"{key}/{role}", wrong)
+        given = text.found_neighbours
+        if given and (wrong := user_files.wrong_path(given, user_files.TABLES, NEIGHBOURS)):
+            yield Mistake(f"{key}/found_neighbours", wrong)
         formats = {user_files.format_of(path) for path in (text.corpus, text.queries)}
         if text.field != FIELD and formats == {user_files.TXT}:
             yield Mistake(

@@ -16,7 +16,7 @@ def ngram_vectors(strings: Sequence[Sequence[str]]) -> np.ndarray:
     An n-gram is one to three symbols in a row. D is the number of n-grams that occur in any of
     the strings, so only vectors of one call can be compared. Equal strings have equal vectors.
     """
-    counts = [_counts(string) for string in strings]
+    counts = [ngram_counts(string) for string in strings]
     place = {
         ngram: number for number, ngram in enumerate(dict.fromkeys(n for c in counts for n in c))
     }
@@ -26,7 +26,8 @@ def ngram_vectors(strings: Sequence[Sequence[str]]) -> np.ndarray:
     return of_length_one(vectors)
 
 
-def _counts(string: Sequence[str]) -> Counter:
+def ngram_counts(string: Sequence[str]) -> Counter:
+    """How often each n-gram occurs in a string."""
     symbols = tuple(string)
     return Counter(
         symbols[start : start + n]

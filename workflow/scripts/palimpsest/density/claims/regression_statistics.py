@@ -5,10 +5,11 @@ Source: LMD3: Language Model Data Density Dependence, section 6.2, appendices A.
 
 from functools import partial
 
+import numpy as np
 import pandas as pd
 
 from palimpsest import claims
-from palimpsest.claims import NO_THRESHOLD
+from palimpsest.claims import NO_THRESHOLD, SHARE
 from palimpsest.density.kernel import preferred_kernel
 from palimpsest.density.kinds import (
     ACCURACY,
@@ -19,12 +20,13 @@ from palimpsest.density.kinds import (
     PERPLEXITY,
     PLACEBO,
     REGRESSIONS,
+    TEXT_DENSITY,
     TEXT_REGRESSIONS,
 )
 from palimpsest.density.regressions import LINEAR, RAW
 from palimpsest.estimates import Estimate, interval_note
 from palimpsest.number_format import number
-from palimpsest.statistics import CONFIDENCE
+from palimpsest.statistics import CONFIDENCE, student
 
 statistic = partial(claims.statistic, evidence=NO_THRESHOLD)
 EXCHANGES, QUERIES = "exchanges of strings", "queries"
@@ -111,3 +113,26 @@ def of_text(regressions: pd.DataFrame, regression: str, term: str) -> Estimate:
     return Estimate(
         (estimate,), estimate, *ends, QUERIES, remarks=tuple(remarks), p_value=found["p_value"]
     )
+
+
+@statistic(
+    TEXT_DENSITY.name, "share of the density at a query that is the local part", limits=SHARE
+)
+def share_of_local_part(density: pd.DataFrame) -> Estimate:
+    """The mean share over documents of queries, with Student's interval over the documents.
+
+    The local part has the weight k / N of algorithm 1. The kernel and the bandwidth are those of
+    `of_text`. Undefined without an approximation.
+
+    Source: LMD3, footnote 4.
+    """
+    rows = density[density["local_share"].notna()]
+    if rows.empty:
+        return Estimate()
+    rows = rows[rows["kernel"] == preferred_kernel(set(rows["kernel"]))]
+    bandwidths = rows["bandwidth"].to_numpy()
+    own = rows[bandwidths == bandwidths[np.abs(bandwidths - BANDWIDTH_OF_TEXTS).argmin()]]
+    shares = own.groupby("document")["local_share"].mean()
+    mean, lower, upper = student(shares)
+    remarks = (f"{own['kernel'].iloc[0]} kernel, bandwidth {number(own['bandwidth'].iloc[0])}",)
+    return Estimate((mean,), mean, lower, upper, "documents of queries", remarks=remarks)

@@ -25,6 +25,10 @@ FIGURE = Figure(
     tables=(kinds.LEFT_OUT,),
 )
 OTHERS = "0.5"
+OUTCOMES = {
+    "loss": ("loss", "change of the mean\nloss (nats per token)"),
+    "answer_right": ("accuracy", "change of the share of\nright answers"),
+}
 STEP = 0.6  # of a row's height: what the groups of a row take
 
 
@@ -37,20 +41,22 @@ def density_left_out(table: pd.DataFrame) -> plt.Figure:
     productions = list(dict.fromkeys(table["left_out"]))
     embeddings = list(table["embedding"].unique())
     once = table[table["embedding"] == embeddings[0]]
+    outcomes = palette.outcomes_of(once, OUTCOMES)
     drawn = [
         *(
             (table[table["embedding"] == name], "log_density", palette.of_embedding(name))
             for name in embeddings
         ),
-        (once, "loss", None),
-        (once, "answer_right", None),
+        *((once, column, None) for column in outcomes),
     ]
     labels = [
         *("change of the\nmean log density" for _ in embeddings),
-        "change of the mean\nloss (nats per token)",
-        "change of the share of\nright answers",
+        *(label for _, label in outcomes.values()),
     ]
-    titles = [*(palette.of_embedding(name).label for name in embeddings), "loss", "accuracy"]
+    titles = [
+        *(palette.of_embedding(name).label for name in embeddings),
+        *(title for title, _ in outcomes.values()),
+    ]
     groups = table["group"].nunique()
     figure = elements.figure_of(
         len(productions) * (0.25 + 0.09 * groups) + 1.7, "Training without a production", table

@@ -40,8 +40,8 @@ LABELS = {0: "leaked: paraphrases only", 1: "leaked: a copy and paraphrases"}
 LINE = {"color": palette.STRINGS[NEVER].colour, "linewidth": 0.9, "linestyle": ":"}
 BAND = {"color": palette.STRINGS[NEVER].colour, "alpha": 0.13, "linewidth": 0}
 OUTCOMES = {
-    ACCURACY: ("answer_right", palette.ACCURACY_LABEL, palette.share_axis),
-    PERPLEXITY: ("perplexity", palette.PERPLEXITY_LABEL, palette.perplexity_axis),
+    "answer_right": (ACCURACY, palette.ACCURACY_LABEL, palette.share_axis),
+    "perplexity": (PERPLEXITY, palette.PERPLEXITY_LABEL, palette.perplexity_axis),
 }
 APART = 0.06  # of the effective epochs of a copy: between lines
 
@@ -57,10 +57,11 @@ def effective_epochs(leakage: pd.DataFrame, bins: pd.DataFrame) -> plt.Figure:
     bins = bins[bins["part"] == EXACT].rename(columns={"mean_y": "mean"})
     embeddings = list(bins["embedding"].unique())
     figure = elements.figure_of(4.6, "Effective epochs and density", leakage)
+    outcomes = palette.outcomes_of(leakage, OUTCOMES)
     grid = figure.subplots(
-        len(OUTCOMES), 1 + len(embeddings), sharex="col", sharey="row", squeeze=False
+        len(outcomes), 1 + len(embeddings), sharex="col", sharey="row", squeeze=False
     )
-    for line, (outcome, (column, label, scale)) in zip(grid, OUTCOMES.items(), strict=True):
+    for line, (column, (outcome, label, scale)) in zip(grid, outcomes.items(), strict=True):
         of_outcome = bins[bins["outcome"] == outcome]
         never, leaked = performance(leakage, column)
         draw_epochs(line[0], never, leaked)
@@ -69,6 +70,9 @@ def effective_epochs(leakage: pd.DataFrame, bins: pd.DataFrame) -> plt.Figure:
             look = palette.of_embedding(embedding)
             elements.draw_means(axes, own["mean_x"], own, color=look.colour, marker=look.marker)
             axes.xaxis.set_major_locator(ticker.MaxNLocator(5, steps=[1, 2, 3, 5, 10]))
+        if outcome == ACCURACY:
+            for axes in line:
+                palette.draw_chance(axes, leakage)
         scale(line[0], pd.concat([frame[palette.ENDS] for frame in (never, leaked, of_outcome)]))
         line[0].set_ylabel(label)
     name_axes(grid, embeddings)
@@ -126,7 +130,10 @@ def handles(embeddings: list[str]) -> list:
 
 
 def note(leakage: pd.DataFrame, bins: pd.DataFrame) -> str:
-    of_points = f"{elements.intervals_note(leakage)} Accuracy: share of right answers."
+    of_points = (
+        f"{elements.intervals_note(leakage)} Accuracy: share of right answers "
+        f"({palette.CHANCE_NOTE})."
+    )
     if bins.empty:
         return f"{of_points} There are too few test strings for bins of density."
     first = bins.iloc[0]

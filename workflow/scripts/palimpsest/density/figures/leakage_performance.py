@@ -19,10 +19,10 @@ FIGURE = Figure(
     chapter="leakage",
     title="Performance on leaked strings",
     caption=(
-        "Accuracy of the answer (top) and perplexity (bottom) on leaked strings, placebos and "
-        "strings never leaked, by the number of paraphrases, without an exact copy (left) and with "
-        "one (right). See where the leaked strings part from the other two, which are in the same "
-        "runs and must not differ from each other."
+        "Accuracy of the answer, a string's last symbol (top), and perplexity (bottom) on leaked "
+        "strings, placebos and strings never leaked, by the number of paraphrases, without an "
+        "exact copy (left) and with one (right). See where the leaked strings part from the other "
+        "two, which are in the same runs and must not differ from each other."
     ),
     numbers="3",
     paper=PAPER,
@@ -40,14 +40,17 @@ def leakage_performance(table: pd.DataFrame) -> plt.Figure:
     rows = leakage_tables.once(table)
     copies = sorted(rows["n_copies"].unique())
     figure = elements.figure_of(4.3, "Performance on leaked strings", table)
-    grid = figure.subplots(len(OUTCOMES), len(copies), sharex=True, sharey="row", squeeze=False)
-    for line, (column, label) in zip(grid, OUTCOMES.items(), strict=True):
+    outcomes = palette.outcomes_of(rows, OUTCOMES)
+    grid = figure.subplots(len(outcomes), len(copies), sharex=True, sharey="row", squeeze=False)
+    for line, (column, label) in zip(grid, outcomes.items(), strict=True):
         found = intervals_over_seeds(
             rows, ["string_role", "n_copies", "paraphrases"], column
         ).sort_index()
         if column == "answer_right":
             found = palette.of_shares(found)
             palette.share_axis(line[0], found[palette.ENDS])
+            for axes in line:
+                palette.draw_chance(axes, rows)
         else:
             palette.perplexity_axis(line[0], found[palette.ENDS])
         for axes, n_copies in zip(line, copies, strict=True):
@@ -59,9 +62,10 @@ def leakage_performance(table: pd.DataFrame) -> plt.Figure:
         axes.set_xlabel("paraphrases of each leaked string")
         axes.set_xticks(sorted(rows["paraphrases"].unique()))
     note = (
-        f"{elements.intervals_note(table)} At the end of training; accuracy: share of right "
-        "answers. All kinds of strings are in the same runs, and are random draws of one "
-        "distribution."
+        f"{elements.intervals_note(table)} At the end of training; accuracy: share of strings "
+        "whose last symbol is the most probable of all choices "
+        f"({palette.CHANCE_NOTE}). All kinds of strings are in the same runs, and are random "
+        "draws of one distribution."
     )
     elements.legend(
         figure,

@@ -24,6 +24,8 @@ EMBEDDINGS = {
 OTHER_EMBEDDING = Look("", "#661100", "o")
 KERNELS = {kinds.GAUSSIAN: "-", kinds.EXPONENTIAL: (0, (4, 1.5))}
 TRAINED_OR_NOT = {kinds.TRAINED: "trained strings", kinds.UNSEEN: "strings never trained on"}
+CHANCE = {"color": "0.5", "linewidth": 0.7, "linestyle": (0, (1, 2))}
+CHANCE_NOTE = "dotted: guessing"
 ENDS = ["mean", "lower", "upper"]
 ACCURACY_LABEL = "accuracy\n(share, 0 to 1)"
 PERPLEXITY_LABEL = "perplexity per\ntoken (log scale)"
@@ -52,6 +54,18 @@ def perplexity_axis(axes: plt.Axes, values: pd.DataFrame) -> None:
 
 def share_axis(axes: plt.Axes, values: pd.DataFrame) -> None:
     axes.set_ylim(-0.03, min(1.03, 1.08 * np.nanmax(values) + 0.03))
+
+
+def outcomes_of(table: pd.DataFrame, outcomes: dict) -> dict:
+    """Those outcomes, by column, that have values; some languages have no answers."""
+    return {
+        column: of_column for column, of_column in outcomes.items() if table[column].notna().any()
+    }
+
+
+def draw_chance(axes: plt.Axes, leakage: pd.DataFrame) -> None:
+    """A line at the accuracy of guessing, of a table `leakage` with answers."""
+    axes.axhline(1 / leakage["n_choices"].astype(float).mean(), **CHANCE)
 
 
 def of_shares(found: pd.DataFrame) -> pd.DataFrame:

@@ -115,6 +115,8 @@ def name_part(axes: plt.Axes, part: str, density: pd.DataFrame) -> None:
 
 def distributions(density: pd.DataFrame) -> plt.Figure:
     density = density[density["embedding"] == density["embedding"].iloc[0]]
+    if density["log_density"].isna().all():  # only algorithm 1 was asked for
+        density = density.assign(log_density=density["log_approximate"])
     embedding = density["embedding"].iloc[0]
     colour = palette.of_embedding(embedding).colour
     kernels = [kernel for kernel in palette.KERNELS if kernel in set(density["kernel"])]

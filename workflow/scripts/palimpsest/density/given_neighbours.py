@@ -1,0 +1,96 @@
+"""Neighbours of a text's queries that another program found, in a file of the user.
+
+Source: LMD3: Language Model Data Density Dependence, section 4.2 and footnote 2: any vector search
+engine can take the place of the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.density.algorithm_1 import Neighbours
+from palimpsest.errors import UserError
+from palimpsest.tables import user_tables
+from palimpsest.tables.kinds import NAME, NUMBER, Column, UserKind
+
+if TYPE_CHECKING:
+    from palimpsest.density.text_density import TableCorpus
+
+GIVEN = UserKind(
+    "table of neighbours",
+    "one neighbour of a query a row",
+    "neighbour",
+    (
+        Column("query", NAME, "the segment_id of a query, as in the table segments"),
+        Column("neighbour", NAME, "the segment_id of a segment of the corpus"),
+        Column("distance", NUMBER, "the distance of their embeddings, from 0 on"),
+    ),
+)
+# The largest error of a given distance: that of float32, or of a search in half precision
+TOLERANCE = 2e-3
+
+
+def read_neighbours(path: str, queries: Sequence[str], corpus: TableCorpus, k: int) -> Neighbours:
+    """The k nearest neighbours of every query, with copies, from a file.
+
+    A segment with n copies in the corpus is n neighbours. Rows of other queries do not count.
+
+    Raises `UserError` if the file cannot be read, if a distance is negative, if a neighbour is no
+    segment of the corpus or is there twice, or if a query has fewer than k.
+    """
+    table = user_tables.read_user_table(path, GIVEN)
+    distances = table.numbers("distance")
+    if (distances < 0).any():
+        raise table.wrong("distance", int((distances < 0).argmax()), "is below 0")
+    frame = pd.DataFrame(
+        {name: table.names(name).by_row() for name in ("query", "neighbour")}
+    ).assign(distance=distances)
+    frame = frame[frame["query"].isin(set(queries))]
+    places = corpus.places(set(frame["neighbour"]))
+    unknown = ~frame["neighbour"].isin(list(places))
+    if unknown.any():
+        row = frame.index[unknown.to_numpy().argmax()]
+        raise table.wrong("neighbour", int(row), "is no segment of the corpus")
+    again = frame.duplicated(["query", "neighbour"])
+    if again.any():
+        row = frame.index[again.to_numpy().argmax()]
+        raise table.wrong("neighbour", int(row), "is there twice for its query")
+    found = pd.DataFrame([places[name] for name in frame["neighbour"]], columns=["row", "count"])
+    frame = frame.reset_index(drop=True).join(found)
+    frame["query"] = pd.Index(queries).get_indexer(frame["query"])
+    frame = frame.sort_values(["query", "distance", "row"], ignore_index=True)
+    frame = frame.loc[frame.index.repeat(frame["count"])]
+    frame["row"] += frame.groupby(level=0).cumcount()
+    frame = frame[frame.groupby("query").cumcount() < k]
+    n_found = np.bincount(frame["query"], minlength=len(queries))
+    if (n_found < k).any():
+        few = int(n_found.argmin())
+        raise UserError(
+            f"{path}: the query {queries[few]} has {n_found[few]} neighbours, with their copies in "
+            f"the corpus, and {k} are needed; add rows, or lower density/approximation/k and "
+            "density/neighbours"
+        )
+    of_shape = (len(queries), k)
+    return Neighbours(
+        frame["distance"].to_numpy().reshape(of_shape), frame["row"].to_numpy().reshape(of_shape)
+    )
+
+
+def check_distances(queries: np.ndarray, nearest: np.ndarray, given: Neighbours) -> None:
+    """`UserError` if the distances to the nearest neighbours are not those of the vectors.
+
+    `queries` and `nearest` are float[Q, D].
+    """
+    own = np.linalg.norm(queries.astype(float) - nearest, axis=1)
+    off = np.abs(own - given.distances[:, 0])
+    if off.max() > TOLERANCE:
+        worst = int(off.argmax())
+        raise UserError(
+            f"neighbours: the nearest one of query {worst + 1} is at distance "
+            f"{given.distances[worst, 0]:.4g} in the file, and at {own[worst]:.4g} by the "
+            "embedding of this text; search in its table of embeddings, by euclidean distance"
+        )
