@@ -66,10 +66,13 @@ def message(work: Callable) -> str:
 # What is for full models, so that the tour does not have it: a study, its table and its figure; and
 # models that are looked at after every epoch, which the study in environments has. Methods on
 # another problem are for the paper's experiment, fields are for texts (config/people.yaml), and an
-# audit is for a model of a user's own (config/minimal/audit.yaml).
+# audit is for a model of a user's own (config/minimal/audit.yaml). Activations are of models that
+# other programs trained (examples/digits.py).
 OF_FULL_MODELS = {
     *("adapters", "layers", "epochs", "information_epochs", "unlearning_transfer"),
     *("fields", "exposure", "field_values"),
+    *("given_neurons", "given_pairs", "given_layers", "given_scores", "given_associations"),
+    "given_distributions",
     *("audit_passes", "audit_continuations", "attack_scores", "attack_roc"),
     *("extracted", "extraction_shares", "detectors", "planted_secrets"),
     *("recited", "explained", "private_shares", "audit_findings"),

@@ -174,6 +174,8 @@ def _of_model(chance, world: World, name, n_layers, seeds, shares, position) -> 
             "n_pairs": 500,
             **found,
             **shares_of_strings,
+            "trimmed_entropy": found["entropy"] + 0.3,
+            "mutual_information_as_printed": found["mutual_information"],
             "mutual_information_permuted": permuted,
             "memorised_unseen": 0.1,
             "contextual": shares_of_strings["memorised"],
@@ -219,6 +221,7 @@ def _members(table, draw: int, n: int, column: str, names: list[str]) -> pd.Data
         is_degenerate=False,
         first=number,
         second=number + 1,
+        as_printed=rows["mutual_information"],
         permuted=0.01 * chance.normal(size=len(rows)),
         **{column: rows[column] * (1 + 0.3 * skewed)},
     )[names]
@@ -250,7 +253,9 @@ def epochs(
             + learning * epoch
             + jump * (variant == REPEATED) * (epoch >= start),
             "n_pairs": 5,
+            "trimmed_entropy": 3.0,
             "mutual_information": 0.1,
+            "mutual_information_as_printed": 0.1,
             "mutual_information_permuted": 0.001,
             "train_loss": 1.0 if variant == REPEATED else np.nan,
             "test_loss": 1.2,
@@ -299,3 +304,36 @@ def noisy_epochs(
         + jump * is_repeated * (epoch >= start[seed]),
         memorised=np.where(is_repeated, (epoch >= start[seed]).astype(float), np.nan),
     )
+
+
+def given_models(
+    seeds: int = 2, doses: tuple[float | None, ...] = SHARES, accuracies: bool = True
+) -> list[dict]:
+    """What a configuration says of models whose activations are given, without their files."""
+    return [
+        {
+            "name": f"model-{seed}-{place}",
+            "file": "",
+            "group": "mine",
+            "seed": seed,
+            "dose": dose,
+            "accuracy": 0.95 - 0.1 * place - 0.01 * seed if accuracies else None,
+            "scores": {"two_norm": 1.0 + place + 0.1 * seed},
+        }
+        for seed in range(seeds)
+        for place, dose in enumerate(doses)
+    ]
+
+
+def given_arrays(place: int, seed: int, n: int = 60) -> dict[str, np.ndarray]:
+    """Two layers whose neurons vary less, and together, the larger the place is."""
+    chance = np.random.default_rng([seed, place, 43])
+    common = chance.normal(size=(n, 1))
+    found = {}
+    for name, width in (("first", 5), ("second", 4)):
+        own = chance.normal(size=(n, width))
+        share = place / 5
+        values = np.sqrt(1 - share) * own + np.sqrt(share) * common
+        # The larger the place, the more samples are nearly alike
+        found[name] = (values * np.where(chance.random((n, 1)) < share, 0.01, 1.0)).astype("f4")
+    return found

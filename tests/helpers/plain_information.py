@@ -4,12 +4,13 @@ import numpy as np
 from scipy.special import digamma
 
 
-def brute_force(x: np.ndarray, y: np.ndarray, k: int) -> float:
+def brute_force(x: np.ndarray, y: np.ndarray, k: int, standardise: bool = True) -> float:
     """The first estimator of Kraskov, Stögbauer and Grassberger (2004), in nats.
 
     `x` and `y` are float[samples] without equal values.
     """
-    x, y = ((own - own.mean()) / (own - own.mean()).std() for own in (x, y))
+    if standardise:
+        x, y = ((own - own.mean()) / (own - own.mean()).std() for own in (x, y))
     apart_x, apart_y = (np.abs(own[:, None] - own) for own in (x, y))
     apart = np.maximum(apart_x, apart_y)
     np.fill_diagonal(apart, np.inf)

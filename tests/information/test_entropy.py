@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from scipy.stats import entropy
 
 from helpers.experiments import message
-from palimpsest.information import is_degenerate, mutual_information, neuron_entropy
+from palimpsest.information import (
+    is_degenerate,
+    mutual_information,
+    neuron_entropy,
+    trimmed_entropy,
+)
 
 
 @pytest.fixture
@@ -117,3 +122,57 @@ def test_a_range_that_is_too_small_for_bins_is_none():
     """The width of a bin would be 0."""
     activations = np.array([[0.0, 1.0], [5e-324, 2.0]])
     np.testing.assert_allclose(neuron_entropy(activations), [0, np.log(2)])
+
+
+# The trimmed entropy
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("trim", [0.0, 0.01, 0.2])
+def test_a_trimmed_entropy_is_that_of_numpys_histogram_of_what_is_left(chance, dtype, trim):
+    """Samples beyond the range are counted in the outermost bins."""
+    activations = np.exp(chance.normal(size=(300, 9))).astype(dtype)
+    low, high = np.quantile(activations.astype(float), [trim, 1 - trim], axis=0)
+    expected = [
+        entropy(np.histogram(own.astype(float).clip(*ends), 100, ends)[0])
+        for own, ends in zip(activations.T, np.stack([low, high], axis=1), strict=True)
+    ]
+    np.testing.assert_allclose(trimmed_entropy(activations, trim=trim), expected, atol=0.02)
+    untrimmed = trimmed_entropy(activations, trim=0.0)
+    np.testing.assert_allclose(untrimmed, neuron_entropy(activations), atol=1e-12)
+
+
+def test_one_outlier_changes_the_papers_entropy_and_not_the_trimmed_one(chance):
+    """One of 256 samples, at ten standard deviations."""
+    normal = chance.normal(size=(256, 50))
+    outlier = normal.copy()
+    outlier[0] = 10.0
+    paper = neuron_entropy(normal) - neuron_entropy(outlier)
+    assert paper.min() > 0.4
+    assert paper.mean() == pytest.approx(0.7, abs=0.1)
+    trimmed = np.abs(trimmed_entropy(normal) - trimmed_entropy(outlier))
+    assert trimmed.mean() < paper.mean() / 20
+    assert trimmed.max() < paper.min() / 2
+
+
+def test_a_neuron_that_is_nearly_always_0_has_its_whole_range(chance):
+    activations = np.zeros((400, 1))
+    activations[:3, 0] = 1.0, 2.0, 3.0
+    np.testing.assert_array_equal(trimmed_entropy(activations), neuron_entropy(activations))
+    assert trimmed_entropy(activations)[0] > 0
+
+
+def test_degenerate_neurons_are_the_same_ones_when_trimmed(chance):
+    activations = chance.normal(size=(50, 4)).astype(np.float32)
+    activations[:, 1] = 3.0
+    activations[7, 2] = np.nan
+    activations[9, 3] = np.inf
+    found = trimmed_entropy(activations)
+    assert found[1] == 0
+    assert np.isnan(found).tolist() == [False, False, True, True]
+
+
+@pytest.mark.parametrize("trim", [-0.1, 0.5, "1"])
+def test_a_trim_that_leaves_nothing_is_refused(trim):
+    text = message(lambda: trimmed_entropy(np.zeros((3, 2)), trim=trim))
+    assert text.startswith(f"trim: is {trim!r} and must be a number at least 0 and below 0.5")

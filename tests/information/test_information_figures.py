@@ -1,6 +1,8 @@
 """The figures of information measures, from small tables: labels, bars, and what is missing."""
 
 import itertools
+import tempfile
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -15,10 +17,12 @@ from helpers.drawn import words_around
 from palimpsest import tables
 from palimpsest.figures import style
 from palimpsest.information import kinds
+from palimpsest.information.activation_scores import of_group
 from palimpsest.information.figures import FIGURES, palette
 from palimpsest.information.figures.distributions import layers_of
 from palimpsest.information.kinds import MARKERS, SHUFFLES
 from palimpsest.lazy_import import named
+from palimpsest.number_format import number
 
 pytestmark = pytest.mark.figures
 
@@ -34,13 +38,26 @@ def made(seeds=3, models=worlds.ONE_MODEL, **frames):
         "neurons": worlds.neurons(information, 1),
         "pairs": worlds.pairs(information, 1),
         "epochs": worlds.epochs([0.2] * seeds),
+        **given(seeds),
         **frames,
     }
 
 
-def draw(name, **given):
+@cache
+def given(seeds: int, with_doses: bool = True, per_seed: int = 5):
+    """Tables of given activations, by the name of their kind."""
+    doses = worlds.SHARES if with_doses else (None,) * per_seed
+    models = worlds.given_models(seeds, doses, accuracies=with_doses)
+    with tempfile.TemporaryDirectory() as folder:
+        files = [f"{folder}/{each['name']}.npz" for each in models]
+        for place, (file, each) in enumerate(zip(files, models, strict=True)):
+            np.savez(file, **worlds.given_arrays(place % len(doses), each["seed"]))
+        return of_group(files, models, "mine", 1, bins=100, neighbours=3, pairs="all")
+
+
+def draw(name, **frames):
     """A figure, from made tables."""
-    figure, found = BY_NAME[name], made(**given)
+    figure, found = BY_NAME[name], made(**frames)
     return named(figure.draw)(*(found[kind.name] for kind in figure.tables))
 
 
@@ -193,3 +210,36 @@ def test_colours_are_those_of_no_measure_of_memorisation():
     own = [look.colour for look in (*palette.INTERVENTIONS.values(), *palette.MEASURES.values())]
     assert len(set(own)) == 4
     assert not {to_hex(look.colour) for look in style.MEASURES.values()} & set(map(to_hex, own))
+
+
+def test_given_models_with_doses_stand_in_their_order():
+    """Each dose is one area; the placebo is grey; taus stand above the panels."""
+    figure = draw("given_distributions")
+    panels = shown_panels(figure)
+    assert len(panels) == 2 * 3
+    assert [label.get_text() for label in panels[-1].get_xticklabels()] == [
+        "0", "0.25", "0.5", "0.75", "1"
+    ]  # fmt: skip
+    assert len(areas(panels[0])) == 5
+    assert areas(panels[-1]).count(to_hex(palette.PLACEBO)) == 5
+    row = given(3)["given_associations"].set_index(["score", "other"]).loc["entropy", "accuracy"]
+    assert f"tau {number(row['tau'])}" in said(draw("given_scores"))
+
+
+def test_given_models_without_doses_stand_by_name():
+    tables = given(1, with_doses=False, per_seed=2)
+    words = said(draw("given_distributions", **tables))
+    assert "model-0-1" in words
+    assert "dose" not in words.replace("of a dose", "")
+    words = said(draw("given_scores", **tables))
+    assert "model-0-1" in words
+    assert "tau 0" not in words
+
+
+def test_given_models_without_pairs_are_drawn():
+    """A layer may have one neuron that varies."""
+    tables = given(3)
+    empty = {**tables, "given_pairs": tables["given_pairs"].head(0)}
+    panels = shown_panels(draw("given_distributions", **empty))
+    assert not areas(panels[2])
+    assert areas(panels[0])

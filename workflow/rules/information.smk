@@ -156,3 +156,18 @@ if information_block:
             stand_in_gap=THRESHOLDS["stand_in_gap"],
         script:
             "../scripts/make.py"
+
+    # Activations of the user's own; `language` in its paths is the name of a group of models.
+    use rule measure_neurons as measure_given_activations with:
+        input:
+            files=files_of_group,
+        output:
+            **{kind.name: kind.path for kind in neural.OF_GIVEN},
+        log:
+            "logs/measure_given_activations/{language}.log",
+        benchmark:
+            "benchmarks/measure_given_activations/{language}.tsv"
+        params:
+            **made_by("palimpsest.information.activation_scores:of_group"),
+            **values_of("information", "bins", "neighbours", "pairs"),
+            models=models_of_group,

@@ -1,11 +1,14 @@
 # What the rules of information measures take.
-from palimpsest.information import finetuned
+from dataclasses import asdict
+
+from palimpsest.information import activation_files, finetuned
 from palimpsest.information import kinds as neural
 from palimpsest.information import section as information_section
 
 information_block = settings.block("information")
 INFORMATION_VARIANTS = information_section.variants(settings) if information_block else []
 INFORMATION_SEEDS = information_section.seeds(settings) if information_block else []
+GIVEN_ACTIVATIONS = activation_files.groups(information_block) if information_block else {}
 # No dataset has 0 strings: without the study, its rules have paths that nothing asks for.
 finetuned_block = (information_block or {}).get("finetuned") or {
     "size": 0,
@@ -59,3 +62,18 @@ def of_information_kinds(named):
 def blocks_of_model(wildcards):
     """The number of blocks of a model."""
     return information_section.n_layers(settings, wildcards.model)
+
+
+def group_of_activations(wildcards):
+    """The files of a group that the configuration names; `language` in its paths is the group."""
+    return named_by_user(GIVEN_ACTIVATIONS, wildcards.language, "groups of information/activations")
+
+
+def files_of_group(wildcards):
+    """The paths of a group's files of activations."""
+    return [each.file for each in group_of_activations(wildcards)]
+
+
+def models_of_group(wildcards):
+    """What the configuration says of a group's models."""
+    return [asdict(each) for each in group_of_activations(wildcards)]

@@ -11,6 +11,7 @@ MODULES = {
     "mutual_information_of_pairs": "kraskov",
     "sampled_pairs": "kraskov",
     "neuron_entropy": "entropy",
+    "trimmed_entropy": "entropy",
     "CopiesWarning": "neurons",
     "is_degenerate": "neurons",
 }

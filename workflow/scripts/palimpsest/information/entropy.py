@@ -3,6 +3,10 @@
 Source: the paper on information measures of neurons, appendix A.1 and algorithm 2. Its line 9
 divides by the number of samples a second time; this is a slip, because the probabilities of line 5
 are already divided by it.
+
+The bins of the paper span the whole range, so one sample far from the others widens them all: of
+256 normal samples, one at 10 standard deviations lowers the entropy by 0.7 nats. The trimmed
+entropy, ours, has the bins of the range without the outermost 1 % at both ends.
 """
 
 import numpy as np
@@ -13,7 +17,9 @@ from palimpsest.allowed import Number, checked_number
 from palimpsest.information.neurons import checked, is_constant_neuron
 
 BINS = 100
+TRIM = 0.01  # share of the samples at each end of the range that are counted in the outermost bins
 ALLOWED_BINS = Number(least=1, most=10**6, whole=True)  # more would not fit into memory
+ALLOWED_TRIM = Number(least=0, below=0.5)
 # Neurons whose histograms are counted together: they lie side by side in memory
 TOGETHER = 64
 NEAR_AN_EDGE = 1e-6  # in widths of a bin; rounding is far below it
@@ -46,6 +52,24 @@ def neuron_entropy(activations: ArrayLike, bins: int = BINS) -> np.ndarray:
     counts = np.arange(len(values) + 1)
     logs = counts * np.log(np.maximum(counts, 1))
     return _entropy(values, low, high, is_finite, bins, logs)
+
+
+def trimmed_entropy(activations: ArrayLike, bins: int = BINS, trim: float = TRIM) -> np.ndarray:
+    """The entropy of every neuron on a range without outliers in nats, float64[neurons].
+
+    As `neuron_entropy`, but the bins span the range from the quantile `trim` to the quantile
+    1 - `trim` of a neuron's samples, and samples beyond it are counted in the outermost bins. Where
+    these quantiles are equal, as those of a neuron that is nearly always 0, the bins span the whole
+    range.
+
+    Parameters and errors are those of `neuron_entropy`; `trim` is from 0 to below 0.5.
+    """
+    trim = checked_number("trim", trim, ALLOWED_TRIM)
+    values = checked(activations, 1).astype(float)
+    with np.errstate(invalid="ignore"):
+        low, high = np.quantile(values, [trim, 1 - trim], axis=0)
+        has_range = high > low
+        return neuron_entropy(np.where(has_range, values.clip(low, high), values), bins)
 
 
 @njit(cache=True, nogil=True)

@@ -14,6 +14,7 @@ POSITIONS = LAST, MEAN = ("last", "mean")
 INTERVENTIONS = MARKERS, SHUFFLES = ("markers", "shuffled answers")
 
 FOLDER = "results/information/{recipe}/{model}/{language}/n{size}"
+OF_GROUP = "results/information/activations/{language}"  # of models whose activations are given
 RUN = FOLDER + "-seed{seed}/{variant}"
 
 columns = SHARED.extended("""
@@ -29,10 +30,15 @@ two_norm float: mean over the weight matrices of the log of the largest singular
 frobenius float: mean over the weight matrices of the log of the Frobenius norm
 neuron int: number of the neuron, from 0
 entropy float?: mean over neurons, nats; null if all are degenerate
+trimmed_entropy float?: the same, where the bins of a neuron do not span its outermost samples;
+    null if all are degenerate
 is_degenerate bool: whether the neuron is constant or not finite
 first int: number of the first neuron
 second int: number of the second neuron, which is larger
 mutual_information float?: mean over pairs, nats; null without pairs
+as_printed float: nats, where neurons are not divided by their standard deviations first
+mutual_information_as_printed float?: the same, where neurons are not divided by their standard
+    deviations first; null without pairs
 permuted float: the same, after the strings of the second neuron are permuted (put in a random
     order): what the estimator finds where there is nothing
 intervention str: markers or shuffled answers
@@ -61,9 +67,59 @@ contextual_unseen float?: the same of the strings never trained on, the placebo:
     of them are below their thresholds, which are lowest losses of strings like them
 coverage float?: share of the distinct training strings with stand-ins
 n_layers int: number of the model's blocks
+layer_name str: name of the array in the file of activations
+dose float?: how much is to be memorised, as the configuration says, such as alpha; null if it says
+    nothing
+n_samples int: number of samples of a neuron
+copies float?: share of the samples that are copies of another one at this layer; null if all
+    neurons are degenerate
+score str: the mean over neurons or pairs, then over the layers, of one of our measures; accuracy,
+    dose, or a number that the configuration gives, such as a norm
+value float: of the score, in its unit
+other str: another score
+n_models int: number of models
+n_seeds int: number of seeds
+tau float: Kendall's tau-b of both scores over the models of a seed, mean over the seeds
+tau_lower float?: lower end of its 95 % interval (Student's, over the seeds); null with one seed
+tau_upper float?: upper end
+p_value float?: of tau 0, two-sided: Student's over the seeds; with one seed, or where all seeds
+    have one tau, exact over all orders of the models, and null if these are too many
+pearson float?: Pearson's correlation of both scores over the models of a seed, mean over the seeds
+    by Fisher's transformation
+pearson_lower float?: lower end of its 95 % interval, over the seeds; null with one seed
+pearson_upper float?: upper end
+slope float?: least-squares change of the score from dose 0 to dose 1, mean over the seeds, in the
+    unit of the score; null if the other score is not the dose
+slope_lower float?: lower end of its 95 % interval, over the seeds; null with one seed
+slope_upper float?: upper end
 """)
+# Scores of a model: means over its neurons and pairs; and all that are no numbers of a user's own
+SCORES = (
+    "entropy",
+    "trimmed_entropy",
+    "mutual_information",
+    "mutual_information_as_printed",
+    "mutual_information_permuted",
+)
+ACCURACY, DOSE = "accuracy", "dose"
+ALL_SCORES = (*SCORES, ACCURACY, DOSE)
 OF_SITE = ["layer", "place", "position"]
-MEASURED = "n_neurons n_degenerate entropy n_pairs mutual_information mutual_information_permuted"
+MEASURED = """
+n_neurons n_degenerate entropy trimmed_entropy n_pairs mutual_information
+mutual_information_as_printed mutual_information_permuted
+"""
+OF_NEURON = {
+    "entropy": "float?: nats, of bins of its whole range; null for a neuron that is not finite",
+    "trimmed_entropy": "float?: nats, of bins of its range without the outermost 1 % of the "
+    "samples at both ends; null for a neuron that is not finite",
+}
+OF_FILE = {
+    "model": "str: name of the file of activations in the configuration",
+    "layer": "int: number of the array in the file, from 0",
+    "accuracy": "float?: share of right answers, as the configuration says; null if it says "
+    "nothing",
+}
+OF_PAIR = "float: nats; the estimate can be a little below 0"
 ACTIVATIONS = Kind(
     "activations",
     "One row per evaluated string, site and position: the activations of all neurons.",
@@ -92,8 +148,11 @@ NEURONS = Kind(
     "One row per neuron: its entropy.",
     f"{RUN}/neurons.parquet",
     columns(
-        "model language size seed variant layer place position neuron entropy is_degenerate",
-        entropy="float?: nats, of 100 bins; null for a neuron that is not finite",
+        """
+        model language size seed variant layer place position neuron entropy trimmed_entropy
+        is_degenerate
+        """,
+        **OF_NEURON,
     ),
 )
 PAIRS = Kind(
@@ -104,9 +163,9 @@ PAIRS = Kind(
     columns(
         """
         model language size seed variant layer place position first second mutual_information
-        permuted
+        as_printed permuted
         """,
-        mutual_information="float: nats; the estimate can be a little below 0",
+        mutual_information=OF_PAIR,
     ),
 )
 INFORMATION = Kind(
@@ -148,6 +207,56 @@ EPOCHS = Kind(
         "strings",
     ),
 )
+GIVEN_NEURONS = Kind(
+    "given_neurons",
+    "One row per neuron of activations of your own: its entropy. `language` is the group.",
+    f"{OF_GROUP}/neurons.parquet",
+    columns(
+        "model language seed dose accuracy? layer layer_name neuron entropy trimmed_entropy "
+        "is_degenerate",
+        **OF_NEURON,
+        **OF_FILE,
+    ),
+)
+GIVEN_PAIRS = Kind(
+    "given_pairs",
+    "One row per pair of neurons of a layer, all or a seeded sample: their mutual information. "
+    "`language` is the group.",
+    f"{OF_GROUP}/pairs.parquet",
+    columns(
+        "model language seed dose accuracy? layer layer_name first second mutual_information "
+        "as_printed permuted",
+        mutual_information=OF_PAIR,
+        **OF_FILE,
+    ),
+)
+GIVEN_LAYERS = Kind(
+    "given_layers",
+    "One row per model and layer of activations of your own: means of both measures. `language` "
+    "is the group.",
+    f"{OF_GROUP}/layers.parquet",
+    columns(
+        f"model language seed dose accuracy? layer layer_name n_samples copies {MEASURED}",
+        **OF_FILE,
+    ),
+)
+GIVEN_SCORES = Kind(
+    "given_scores",
+    "One row per model and score: what orders the models of a group. `language` is the group.",
+    f"{OF_GROUP}/scores.parquet",
+    columns("model language seed score value", model=OF_FILE["model"]),
+)
+GIVEN_ASSOCIATIONS = Kind(
+    "given_associations",
+    "One row per pair of scores: whether they order the models of a group alike. `language` is "
+    "the group.",
+    f"{OF_GROUP}/associations.parquet",
+    columns(
+        "language score other n_models n_seeds tau tau_lower tau_upper p_value pearson "
+        "pearson_lower pearson_upper slope slope_lower slope_upper"
+    ),
+)
+OF_GIVEN = (GIVEN_NEURONS, GIVEN_PAIRS, GIVEN_LAYERS, GIVEN_SCORES, GIVEN_ASSOCIATIONS)
 # Outputs of a trained model; measures of its neurons; and the tables that the comparison of runs
 # reads in addition to datasets and traces
 OF_MODEL = (ACTIVATIONS, ANSWERS, NORMS)

@@ -3,10 +3,11 @@
 Every pair of neurons is a cloud of points in a plane. The distance of a point to its k-th nearest
 neighbour is compared with the numbers of points that are as near in each coordinate alone.
 
-Two choices are ours. Each neuron is divided by its standard deviation first: mutual information
-does not depend on the scale, but the estimate does where two neurons have very different ones. And
-where activations are equal (zeros of a ReLU), a tiny seeded noise makes them differ, because the
-estimator assumes that no two distances are equal.
+Two choices are ours. Each neuron is divided by its standard deviation first, unless `standardise`
+is false, as in the paper's algorithm 3: mutual information does not depend on the scale, but the
+estimate does where two neurons have very different ones. And where activations are equal (zeros of
+a ReLU), a tiny seeded noise makes them differ, because the estimator assumes that no two distances
+are equal.
 
 Source: the paper on information measures of neurons, appendix A.2 and algorithm 3; Kraskov,
 Stögbauer and Grassberger, Estimating mutual information (2004), first estimator.
@@ -14,7 +15,7 @@ Stögbauer and Grassberger, Estimating mutual information (2004), first estimato
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -33,7 +34,7 @@ NOISE = 1e-10  # of equal activations, in standard deviations
 # Points of a column of the search; the fastest of 25 to 100 for 2,500 samples
 SAMPLES_PER_COLUMN = 75
 PAIRS_OF_A_TASK = 64
-PAIR_BYTES = 264  # of a row of the table `pairs`, twice: tables of sites are joined
+PAIR_BYTES = 280  # of a row of the table `pairs`, twice: tables of sites are joined
 # Values that are compared at once, and how often, before a binary search
 WIDTH, WINDOWS = 64, 2
 
@@ -46,7 +47,11 @@ class Pairs(NamedTuple):
 
 
 def mutual_information(
-    activations: ArrayLike, k: int = NEIGHBOURS, seed: int = 0, threads: int | None = None
+    activations: ArrayLike,
+    k: int = NEIGHBOURS,
+    seed: int = 0,
+    threads: int | None = None,
+    standardise: bool = True,
 ) -> np.ndarray:
     """The mutual information of all pairs of neurons in nats, float64[neurons, neurons].
 
@@ -56,6 +61,8 @@ def mutual_information(
     k : number of the nearest neighbour, from 1 to the number of samples - 1
     seed : of the noise that makes equal activations differ, 0 or more; others get no noise
     threads : number of threads; None takes those that this process may use
+    standardise : whether each neuron is divided by its standard deviation first; the paper's
+        algorithm 3 does not
 
     The result is symmetric. It is NaN on the diagonal, and for neurons that are constant or not
     finite. An estimate can be below 0 where two neurons are nearly independent.
@@ -72,7 +79,7 @@ def mutual_information(
     n_neurons = values.shape[1]
     pairs = all_pairs(n_neurons)
     found = np.full((n_neurons, n_neurons), np.nan)
-    found[pairs] = mutual_information_of_pairs(values, pairs, k, seed, threads)
+    found[pairs] = mutual_information_of_pairs(values, pairs, k, seed, threads, standardise)
     found.T[pairs] = found[pairs]
     return found
 
@@ -83,6 +90,7 @@ def mutual_information_of_pairs(
     k: int = NEIGHBOURS,
     seed: int = 0,
     threads: int | None = None,
+    standardise: bool = True,
 ) -> np.ndarray:
     """The mutual information of some pairs of neurons in nats, float64[pairs].
 
@@ -106,7 +114,7 @@ def mutual_information_of_pairs(
     _warn_of_copies(values[:, neurons])
     place = np.zeros(len(usable), dtype=np.int64)
     place[neurons] = np.arange(len(neurons))
-    tables = _Tables.of(_standardised(values, neurons, seed))
+    tables = _Tables.of(_distinct(values, neurons, seed, standardise))
     first, second = place[first[wanted]], place[second[wanted]]
     psi = _digamma(len(values))
     results = np.empty(len(wanted))
@@ -225,18 +233,25 @@ def _digamma(n: int) -> np.ndarray:
     return np.concatenate([[0.0], digamma(np.arange(1, n + 1))])
 
 
-def _standardised(values: np.ndarray, neurons: Iterable[int], seed: int) -> np.ndarray:
-    """Some neurons float64[neurons, samples] with standard deviation 1 and without equal values."""
+def _distinct(values: np.ndarray, neurons: np.ndarray, seed: int, standardise: bool) -> np.ndarray:
+    """Some neurons float64[neurons, samples] with mean 0 and without equal values.
+
+    Their standard deviations are 1 if `standardise`, or else all are scaled alike.
+    """
+    # By a power of two, so that nothing is rounded, and no square is too large or too small.
+    common = 1.0 if standardise else power_of_two(values[:, neurons].astype(float))
     rows = []
     for neuron in neurons:
         own = values[:, neuron].astype(float)
-        # By a power of two, so that nothing is rounded, and no square is too large or too small.
-        own /= power_of_two(own)
+        own /= power_of_two(own) if standardise else common
         # Around 0, where the noise is not rounded away
         own -= own.mean()
-        own /= own.std()
+        spread = own.std()
+        if standardise:
+            own, spread = own / spread, 1.0
         if len(np.unique(own)) < len(own):
-            own += NOISE * np.random.default_rng([seed, neuron]).normal(size=len(own))
+            noise = np.random.default_rng([seed, neuron]).normal(size=len(own))
+            own += NOISE * spread * noise
         rows.append(own)
     return np.array(rows)
 

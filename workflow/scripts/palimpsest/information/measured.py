@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.errors import UserError
-from palimpsest.information.entropy import neuron_entropy
+from palimpsest.information.entropy import neuron_entropy, trimmed_entropy
 from palimpsest.information.kinds import ACTIVATIONS, OF_NEURONS, OF_SITE
 from palimpsest.information.kraskov import (
     Pairs,
@@ -97,11 +97,15 @@ def of_site(
 
 
 def neurons_of(values: np.ndarray, bins: int) -> pd.DataFrame:
-    """The columns `neuron`, `entropy` and `is_degenerate` of a site's float[strings, neurons]."""
+    """The columns on neurons of a site's float[strings, neurons].
+
+    They are `neuron`, `entropy`, `trimmed_entropy` and `is_degenerate`.
+    """
     return pd.DataFrame(
         {
             "neuron": np.arange(values.shape[1]),
             "entropy": neuron_entropy(values, bins),
+            "trimmed_entropy": trimmed_entropy(values, bins),
             "is_degenerate": is_degenerate(values),
         }
     )
@@ -125,7 +129,7 @@ def pairs_of(
 ) -> pd.DataFrame:
     """The columns on pairs of neurons of a site's float[strings, neurons].
 
-    They are `first`, `second`, `mutual_information` and `permuted`.
+    They are `first`, `second`, `mutual_information`, `as_printed` and `permuted`.
     """
     chosen = chosen_pairs(values, most)
     estimates = partial(mutual_information_of_pairs, k=k, threads=threads)
@@ -138,6 +142,7 @@ def pairs_of(
         {
             **chosen._asdict(),
             "mutual_information": estimates(values, chosen),
+            "as_printed": estimates(values, chosen, standardise=False),
             "permuted": estimates(twice, apart),
         }
     )
@@ -155,8 +160,10 @@ def means(neurons: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
             "n_neurons": by_site.size(),
             "n_degenerate": by_site["is_degenerate"].sum(),
             "entropy": usable.groupby(OF_SITE)["entropy"].mean(),
+            "trimmed_entropy": usable.groupby(OF_SITE)["trimmed_entropy"].mean(),
             "n_pairs": of_pairs.size(),
             "mutual_information": of_pairs["mutual_information"].mean(),
+            "mutual_information_as_printed": of_pairs["as_printed"].mean(),
             "mutual_information_permuted": of_pairs["permuted"].mean(),
         },
         index=by_site.size().index,

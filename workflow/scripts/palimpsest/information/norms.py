@@ -4,7 +4,8 @@ Source: the paper on information measures of neurons, appendix C.4 and D.2; Jian
 generalization measures and where to find them (2019).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -45,3 +46,45 @@ def norms(matrices: Iterable[np.ndarray]) -> Norms:
     if not logs:
         raise UserError("norms: the model has no weight matrices")
     return Norms(*np.mean(logs, axis=0).tolist())
+
+
+def path_norm(matrices: Sequence[np.ndarray], biases: Sequence[np.ndarray] = ()) -> float:
+    """The logarithm of the path norm of a feed-forward network with ReLUs.
+
+    The path norm is the square root of the sum, over all paths from an input or a bias to an
+    output, of the product of the squared weights on the path.
+
+    Parameters
+    ----------
+    matrices : float[outputs, inputs] of every layer, from the input to the output
+    biases : float[outputs] of every layer, or none at all
+
+    Raises `UserError` if there are no matrices, if one does not take what the one before it gives,
+    if there is not one bias for each output, or if no path has a finite norm above 0.
+
+    Source: Neyshabur, Tomioka and Srebro, Norm-based capacity control in neural networks (2015);
+    Jiang et al., Fantastic generalization measures and where to find them (2019).
+    """
+    if not len(matrices):
+        raise UserError("path_norm: the model has no weight matrices")
+    shapes = [np.shape(matrix) for matrix in matrices]
+    chained = all(len(shape) == 2 for shape in shapes) and all(
+        before[0] == after[1] for before, after in pairwise(shapes)
+    )
+    given = [np.shape(bias) for bias in biases]
+    if not chained or (given and given != [shape[:1] for shape in shapes]):
+        raise UserError(
+            "path_norm: must be matrices [outputs, inputs] in the order of the layers, with one "
+            f"bias for each output or none; their shapes are {shapes} and {given}"
+        )
+    paths, log = np.ones(shapes[0][1]), 0.0
+    for place, matrix in enumerate(matrices):
+        paths = np.square(np.asarray(matrix, dtype=float)) @ paths
+        if given:
+            paths += np.square(np.asarray(biases[place], dtype=float)) * np.exp(-log)
+        # Scaled, because products over many layers would be too large for a float.
+        total = paths.sum()
+        if not (np.isfinite(total) and total > 0):
+            raise UserError("path_norm: no path from input to output is finite and above 0")
+        paths, log = paths / total, log + np.log(total)
+    return float(log / 2)

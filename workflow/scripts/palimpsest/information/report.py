@@ -13,6 +13,7 @@ from palimpsest.information.claims.rows import MEMORISATION
 from palimpsest.information.epochs import BEYOND, NEIGHBOURS, changes, starts
 from palimpsest.information.interventions import FRESH, REPEATED
 from palimpsest.information.trends import INFORMATION, MEASURES, PLACEBOS, SHARE, runs_of, slopes
+from palimpsest.number_format import number, percent
 from palimpsest.report.part import Part, with_words
 from palimpsest.report.templates import given, groups, mean_over_seeds, shown, template
 from palimpsest.statistics import Interval, student
@@ -37,10 +38,13 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     """
     html = template(__file__, "report.html.j2").module
     information, epochs = given(tables, kinds.INFORMATION, kinds.EPOCHS)
+    layers, associations = given(tables, kinds.GIVEN_LAYERS, kinds.GIVEN_ASSOCIATIONS)
     before = {
         "diversity": shown(html.trends, trend_rows, information),
         "comparison": shown(html.shares, share_rows, information),
         "epochs": shown(html.epochs, epoch_rows, epochs),
+        "given": shown(html.layers, layer_rows, layers)
+        + shown(html.associations, association_rows, associations),
     }
     return with_words(html, QUESTIONS, before)
 
@@ -85,6 +89,44 @@ def share_rows(information: pd.DataFrame) -> list[dict]:
                     **{name: mean_over_seeds(runs[name].dropna()) for name in OF_SHARE},
                 }
             )
+    return rows
+
+
+def layer_rows(layers: pd.DataFrame) -> list[dict]:
+    """Per group, dose (or model) and layer: means over the models of the measures."""
+    named = layers.assign(models=layers["dose"].map("{:g}".format).where(has_doses(layers)))
+    named["models"] = named["models"].fillna(named["model"])
+    rows = []
+    for row, own in groups(named, ["language", "models", "layer_name"]):
+        numbers = {
+            name: mean_over_seeds(own.groupby("seed")[name].mean().dropna())
+            for name in kinds.SCORES
+        }
+        about = {"n_samples": own["n_samples"].iloc[0], "copies": percent(own["copies"].max())}
+        constant = percent(own["n_degenerate"].sum() / own["n_neurons"].sum())
+        rows.append({**row, **about, "constant": constant, **numbers})
+    return rows
+
+
+def has_doses(layers: pd.DataFrame) -> pd.Series:
+    """Whether all models of a row's group have a dose."""
+    return layers["dose"].notna().groupby(layers["language"]).transform("all")
+
+
+def association_rows(associations: pd.DataFrame) -> list[dict]:
+    """Per group, measure or given score, and what it is compared with: tau, Pearson, slope."""
+    against = associations[
+        associations["other"].isin([kinds.ACCURACY, kinds.DOSE])
+        | associations["score"].isin(kinds.SCORES) & ~associations["other"].isin(kinds.SCORES)
+    ]
+    rows = []
+    for row in against.to_dict("records"):
+        found = {
+            name: with_interval(Interval(row[name], row[f"{name}_lower"], row[f"{name}_upper"]))
+            for name in ("tau", "pearson", "slope")
+        }
+        words = {name: row[name].replace("_", " ") for name in ("score", "other")}
+        rows.append({**row, **words, **found, "p_value": number(row["p_value"])})
     return rows
 
 

@@ -13,7 +13,7 @@ from palimpsest.configuration.layers import PartOf
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError
-from palimpsest.information import finetuned, kinds
+from palimpsest.information import activation_files, finetuned, kinds
 from palimpsest.information.answers import answers
 from palimpsest.information.interventions import (
     INTERVENTIONS,
@@ -82,6 +82,9 @@ def outputs(settings: Settings) -> Iterator[str]:
     runs = finetuned.runs(settings, seeds(settings))
     yield from paths_of(runs, kinds.LAYERS.path, MANIFEST)
     yield from paths_of((one for one in runs if one.variant == REPEATED), kinds.EPOCHS.path)
+    for group in activation_files.groups(settings.block("information")):
+        for kind in kinds.OF_GIVEN:
+            yield kind.path.format(language=group)
 
 
 def sites(settings: Settings) -> dict:
@@ -117,6 +120,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from _layers(settings, block)
     yield from _samples(settings, block)
     yield from finetuned.mistakes(settings)
+    yield from activation_files.mistakes(settings)
 
 
 def _shares(block: dict) -> Iterator[Mistake]:
@@ -216,7 +220,7 @@ SECTION = Section(
     mistakes=mistakes,
     unfinished=unfinished,
     judged=(kinds.INFORMATION, kinds.EPOCHS),
-    reported=(kinds.INFORMATION, kinds.EPOCHS),
+    reported=(kinds.INFORMATION, kinds.EPOCHS, kinds.GIVEN_LAYERS, kinds.GIVEN_ASSOCIATIONS),
     follows=(PartOf("information/seeds", "seeds"),),
     interventions=INTERVENTIONS,
 )
