@@ -66,7 +66,8 @@ def claims_page(sections: Iterable[Section]) -> str:
         "The table [`claims`](tables.md#claims) and the report have a verdict on each of these "
         "sentences, for every language on which it is tested. A claim agrees if the whole interval "
         "of its statistic lies where the claim holds ([measures.md](measures.md#a-claim)). What a "
-        "statistic rests on is the column `evidence`.",
+        "statistic rests on is the column `evidence`. [fidelity.md](fidelity.md) goes through the "
+        "papers figure by figure.",
     ]
     for section in sections:
         place = section.location("claims")
@@ -114,8 +115,10 @@ def fidelity_page(rows: Iterable[dict[str, str]], tables: Container[str]) -> str
         "table (with a link) or a file. Empty: nothing here makes it.",
         "- **what came out** begins with the verdict: agrees, in part (some of its claims), "
         "disagrees, cannot tell, or no verdict. Empty: it was not run. Brackets are 95 % intervals "
-        "over the seeds, unless said otherwise; [claims.md](claims.md) has the exact statistics. "
-        "Verdicts are not corrected for their number.",
+        "over the seeds, unless said otherwise. Where there are none, the number is that of other "
+        "seeds in [power.tsv](../config/power.tsv), and the verdict is one that 98 % of such "
+        "studies reach. [claims.md](claims.md) has the statistics; nothing is corrected for the "
+        "number of verdicts.",
         "",
         "Nobody here has run `config/paper.yaml`, the papers' own sizes. What was run is the "
         "default, [config/config.yaml](../config/config.yaml), on small models with random weights "
