@@ -5,7 +5,7 @@ from pathlib import Path
 
 from palimpsest import reference
 from palimpsest.experiment import schema_of
-from palimpsest.sections import KINDS, SECTIONS
+from palimpsest.sections import FIGURES, KINDS, SECTIONS
 from palimpsest.unlearning.methods import read_methods
 from palimpsest.unlearning.methods_page import methods_page
 
@@ -21,6 +21,9 @@ def pages() -> dict[str, str]:
         ),
         "tables.md": reference.tables_page(KINDS.values()),
         "claims.md": reference.claims_page(SECTIONS),
+        "fidelity.md": reference.fidelity_page(
+            reference.read_fidelity(ROOT / "docs/fidelity.tsv"), KINDS.keys() - FIGURES.keys()
+        ),
         "methods_settings.md": reference.WRITTEN
         + "\n"
         + methods_page(read_methods(config / "unlearning.yaml")),

@@ -1,6 +1,7 @@
 """The reference pages of the documentation, made from the schemas that the code checks with."""
 
-from collections.abc import Iterable, Iterator
+import csv
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 import yaml
@@ -13,6 +14,9 @@ from palimpsest.section import Section
 from palimpsest.tables.kinds import Kind
 
 WRITTEN = "<!-- Written by `make docs`; do not edit. -->\n"
+FIDELITY_COLUMNS = ["paper", "item", "target", "size", "found", "differs"]
+# What came out of an item of a paper begins with one of these; nothing came out if it was not run.
+VERDICTS = ["agrees", "in part", "disagrees", "cannot tell", "no verdict", ""]
 
 
 def configuration_page(schema: dict, default: str | Path, paper: str | Path) -> str:
@@ -62,7 +66,8 @@ def claims_page(sections: Iterable[Section]) -> str:
         "The table [`claims`](tables.md#claims) and the report have a verdict on each of these "
         "sentences, for every language on which it is tested. A claim agrees if the whole interval "
         "of its statistic lies where the claim holds ([measures.md](measures.md#a-claim)). What a "
-        "statistic rests on is the column `evidence`.",
+        "statistic rests on is the column `evidence`. [fidelity.md](fidelity.md) goes through the "
+        "papers figure by figure.",
     ]
     for section in sections:
         place = section.location("claims")
@@ -76,6 +81,88 @@ def claims_page(sections: Iterable[Section]) -> str:
                 lines += ["| claim | statistic | holds | rests on | table | computed by |"]
                 lines += ["|---|---|---|---|---|---|", *map(_row, chosen)]
     return "\n".join(lines) + "\n"
+
+
+def read_fidelity(path: str | Path) -> list[dict[str, str]]:
+    """The rows of a file such as `docs/fidelity.tsv`, tab-separated without quotes.
+
+    Raises
+    ------
+    ValueError
+        If the columns are not `FIDELITY_COLUMNS`, or a row has more or fewer cells.
+    """
+    with open(path, encoding="utf-8", newline="") as lines:
+        header, *rows = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    if header != FIDELITY_COLUMNS:
+        raise ValueError(f"{path}: the columns are {header}; they must be {FIDELITY_COLUMNS}")
+    for number, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            raise ValueError(f"{path}:{number}: {len(row)} cells, where {len(header)} are needed")
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def fidelity_page(rows: Iterable[dict[str, str]], tables: Container[str]) -> str:
+    """What of each paper is made here; a name in `tables` leads to the page of the tables."""
+    lines = [
+        WRITTEN,
+        "# The papers, item by item",
+        "",
+        "Every figure, table, research question and main claim of the five papers, in their order: "
+        "what makes it here, at which size it was run, what came out, and what differs from the "
+        "paper or why it is not here. The page is written from [fidelity.tsv](fidelity.tsv).",
+        "",
+        "- **made by**: a figure (`results/figures/NAME-LANGUAGE.svg`), a target of Snakemake, a "
+        "table (with a link) or a file. Empty: nothing here makes it.",
+        "- **what came out** begins with the verdict: agrees, in part (some of its claims), "
+        "disagrees, cannot tell, or no verdict. Empty: it was not run. Brackets are 95 % intervals "
+        "over the seeds, unless said otherwise. Where there are none, the number is that of other "
+        "seeds in [power.tsv](../config/power.tsv), and the verdict is one that 98 % of such "
+        "studies reach. [claims.md](claims.md) has the statistics; nothing is corrected for the "
+        "number of verdicts.",
+        "",
+        "Nobody here has run `config/paper.yaml`, the papers' own sizes. What was run is the "
+        "default, [config/config.yaml](../config/config.yaml), on small models with random weights "
+        "(*twins*), unless the size says otherwise.",
+    ]
+    papers: dict[str, list[dict[str, str]]] = {}
+    for row in rows:
+        papers.setdefault(row["paper"], []).append(row)
+    for paper, items in papers.items():
+        lines += ["", f"## {paper[0].upper()}{paper[1:]}", "", _count(items), ""]
+        lines += ["| of the paper | made by | size | what came out | what differs |"]
+        lines += ["|---|---|---|---|---|"]
+        for row in items:
+            made_by = ", ".join(_target(name, tables) for name in row["target"].split())
+            cells = (row["item"], made_by, row["size"], row["found"], row["differs"])
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def verdict_of(found: str) -> str:
+    """The one of `VERDICTS` with which the text begins.
+
+    Raises
+    ------
+    ValueError
+        If it begins otherwise.
+    """
+    verdict = found.partition(":")[0]
+    if verdict not in VERDICTS:
+        raise ValueError(f"{found!r} must begin with one of {', '.join(VERDICTS[:-1])}")
+    return verdict
+
+
+def _count(items: list[dict[str, str]]) -> str:
+    verdicts = [verdict_of(row["found"]) for row in items if row["target"]]
+    counts = ((verdict or "not run", verdicts.count(verdict)) for verdict in VERDICTS)
+    words = ", ".join(f"{verdict} {n}" for verdict, n in counts if n)
+    return f"{len(items)} items, {len(verdicts)} of them made here: {words}."
+
+
+def _target(name: str, tables: Container[str]) -> str:
+    if "/" in name:
+        return f"[{name.rpartition('/')[2]}](../{name})"
+    return f"[`{name}`](tables.md#{name})" if name in tables else f"`{name}`"
 
 
 def _row(claim: Claim) -> str:
