@@ -8,7 +8,7 @@ import pandas as pd
 
 from palimpsest import report
 from palimpsest.report.part import EMPTY, part_of
-from palimpsest.sections import SECTIONS
+from palimpsest.sections import NAMES, SECTIONS
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 TOTALS = {
@@ -260,6 +260,19 @@ class Page(HTMLParser):
     @property
     def text(self):
         return re.sub(r"\s+", " ", " ".join(self.words))
+
+
+MOST_WORDS = {"index": 400, **dict.fromkeys(NAMES, 900)}  # before what is folded
+
+
+class Unfolded(Page):
+    """The words that are seen before anything is unfolded, without the links to other pages."""
+
+    HIDDEN = ("details", "nav", "style", "script", "head")
+
+    def handle_data(self, data):
+        if not set(self.open) & {*self.HIDDEN}:
+            self.words.append(data)
 
 
 # Of the three runs of model n, one may still be learning.

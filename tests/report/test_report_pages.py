@@ -10,22 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from helpers.reports import CLAIMS, Page, rendered
+from helpers.reports import CLAIMS, MOST_WORDS, Page, Unfolded, rendered
 from palimpsest.report import claims
 from palimpsest.sections import NAMES
 
 OTHERS = ("index", "claims", "methods")
-MOST_WORDS = {"index": 400, **dict.fromkeys(NAMES, 900)}  # before what is folded
-
-
-class Unfolded(Page):
-    """The words that are seen before anything is unfolded, without the links to other pages."""
-
-    HIDDEN = ("details", "nav", "style", "script", "head")
-
-    def handle_data(self, data):
-        if not set(self.open) & {*self.HIDDEN}:
-            self.words.append(data)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from helpers.experiments import OF_FULL_MODELS
 from helpers.model_folders import nll_of
 from helpers.projects import TOUR, wait_until
+from helpers.reports import MOST_WORDS, Unfolded
 from palimpsest import tables, traces
 from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.density.kinds import DENSITY_BINS, TEXT_BINS, TEXT_REGRESSIONS
@@ -66,9 +67,14 @@ def test_figures_and_report_are_there(finished):
     figures = sorted((finished.folder / "results/figures").glob("*.svg"))
     assert {figure.stem.partition("-")[0] for figure in figures} == set(FIGURES) - OF_FULL_MODELS
     report = (finished.folder / "results/report.html").read_text()
+    pages = {page.stem: page.read_text() for page in (finished.folder / "results/report").iterdir()}
+    whole = "".join(pages.values())
     for figure in figures:
         assert figure.with_suffix(".png").stat().st_size > 5_000
         assert figure.name in report
+        assert f'src="../figures/{figure.name}"' in whole
+    for name, text in pages.items():
+        assert len(Unfolded(text).text.split()) <= MOST_WORDS.get(name, 20_000), name
     assert yaml.safe_load((finished.folder / TOUR).read_text())["title"] in report
 
 
