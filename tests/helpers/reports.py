@@ -306,13 +306,15 @@ def parts(facts=EMPTY, **given):
     return [part_of(section, given, facts) for section in SECTIONS]
 
 
-def rendered(path, entries=(), claims=CLAIMS, title="", facts=EMPTY, folder=None, **given):
+def rendered(
+    path, entries=(), claims=CLAIMS, title="", facts=EMPTY, folder=None, headline=HEADLINE, **given
+):
     """The text of a report; `given` are tables of memorisation by their kind."""
     report.render(
         path,
         parts=parts(facts, **given),
         figures=list(entries),
-        headline=HEADLINE,
+        headline=headline,
         claims=claims,
         totals=TOTALS,
         models=MODELS,

@@ -8,9 +8,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from helpers.reports import CLAIMS, MOST_WORDS, Page, Unfolded, rendered
+from helpers.reports import CLAIMS, HEADLINE, MOST_WORDS, Page, Unfolded, rendered
 from palimpsest.report import claims
 from palimpsest.sections import NAMES
 
@@ -68,6 +69,20 @@ def test_the_overview_answers_first(folder):
     assert "The clearest of 5 tests : 2 agrees, 1 disagrees, 2 cannot tell" in re.sub(
         r"tests:", "tests :", page.text
     )
+
+
+def test_many_answers_are_folded(tmp_path):
+    """The first eight rows are shown."""
+    many = pd.concat(
+        [HEADLINE.head(1).assign(model=f"model {number}") for number in range(11)],
+        ignore_index=True,
+    )
+    rendered(tmp_path / "report.html", folder=tmp_path / "report", headline=many)
+    text = (tmp_path / "report/index.html").read_text()
+    assert "model 7" in Unfolded(text).text
+    assert "model 8" not in Unfolded(text).text
+    assert "3 more rows" in text
+    assert "model 10" in text
 
 
 def test_all_tests_of_claims_are_one_table(folder):
