@@ -73,6 +73,10 @@ def test_figures_and_report_are_there(finished):
         assert figure.with_suffix(".png").stat().st_size > 5_000
         assert figure.name in report
         assert f'src="../figures/{figure.name}"' in whole
+    claims = pd.read_parquet(finished.folder / "results/claims.parquet")
+    for copy in (pd.read_csv, pd.read_json):
+        ending = copy.__name__.removeprefix("read_")
+        assert len(copy(finished.folder / f"results/claims.{ending}")) == len(claims)
     for name, text in pages.items():
         assert len(Unfolded(text).text.split()) <= MOST_WORDS.get(name, 20_000), name
     assert yaml.safe_load((finished.folder / TOUR).read_text())["title"] in report

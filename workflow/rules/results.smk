@@ -46,6 +46,7 @@ rule claims:
         **{kind.name: experiment.tables(kind) for kind in experiment.judged},
         powers=CHOSEN_CLAIMS["power_table"],
     output:
+        **paths.CLAIMS_COPIES,
         table=paths.CLAIMS,
     log:
         "logs/claims.log",

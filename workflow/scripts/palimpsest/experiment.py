@@ -407,8 +407,8 @@ class Experiment:
         """The files that can be requested by name: datasets, traces, tables and figures."""
         traces = (path for runs in self.single_runs for path in runs.paths(paths.TRACE))
         delivered = (path for files in self.outputs.values() for path in files)
-        headline = paths.HEADLINE, *paths.HEADLINE_COPIES.values()
-        shared = paths.REPORT, *headline, paths.CLAIMS, paths.PLAN
+        copies = *paths.HEADLINE_COPIES.values(), *paths.CLAIMS_COPIES.values()
+        shared = paths.REPORT, paths.HEADLINE, paths.CLAIMS, *copies, paths.PLAN
         return [*shared, *self.all_figures, *delivered, *self.datasets, *traces]
 
     @property

@@ -43,6 +43,7 @@ PLAN = "results/plan.parquet"
 CLAIMS = "results/claims.parquet"
 HEADLINE = "results/headline.parquet"
 # The same table for other programs
+CLAIMS_COPIES = {"csv": "results/claims.csv", "json": "results/claims.json"}
 HEADLINE_COPIES = {"csv": "results/headline.csv", "json": "results/headline.json"}
 FIGURE = "results/figures/{figure}-{language}.{format}"
 FIGURE_FORMATS = ("svg", "png")

@@ -32,6 +32,8 @@ def claims(
     facts: Mapping,
     powers: str | None = None,
     least_power: float = 0.0,
+    csv: str | None = None,
+    json: str | None = None,
     **files: Iterable[str],
 ) -> "pd.DataFrame":
     """The claims of some sections, each with its statistic and its verdict.
@@ -42,6 +44,7 @@ def claims(
     facts : arguments of statistics that depend on the configuration
     powers : a TSV file as `power_table` writes it, or none
     least_power : rows of this file with less power are not tested
+    csv, json : files that get the same rows, or none
     files : tables, by the names of their kinds
     """
     asked = [section for section in SECTIONS if section.name in sections]
@@ -56,7 +59,10 @@ def claims(
                 f"the claim {claim.claim!r} reads {kind!r}, on which no claim of its section is "
                 f"tested{nearest(kind, given)}; known: {', '.join(given)}"
             )
-    return judging.judge_all(found, given, families, facts, too_weak(powers, least_power))
+    table = judging.judge_all(found, given, families, facts, too_weak(powers, least_power))
+    if csv and json:
+        tables.write_copies(table, csv, json)
+    return table
 
 
 def too_weak(powers: str | None, least_power: float) -> "pd.DataFrame | None":
