@@ -35,6 +35,11 @@ outcome str: what is measured of a string: log_likelihood (of the whole string, 
 cohort int: macro-batch of the strings, from 1
 time int: macro-batches that were trained on before the measurement
 learning_rate float?: mean learning rate of the steps on the cohort; null for placebos
+other_rate float: the same in the second recipe
+other_estimate float: effect in the second recipe, nats
+before float?: estimate two times before the treatment, where the truth is 0; null for the first
+    cohort
+other_before float?: the same in the second recipe
 estimate float: estimated effect of training, in units of the outcome
 std_error float?: its standard error; null in the base period
 lower float?: lower end of the simultaneous 95 % band
@@ -188,6 +193,21 @@ PROFILE_CORRELATION = Kind(
     columns(
         "language size seed model other outcome cells n_cells correlation",
         model="str: name of the first model",
+    ),
+)
+PROFILE_SCHEDULES = Kind(
+    "profile_schedules",
+    "One row per seed and cohort of a stream that was trained in two recipes: its log-likelihood's "
+    "effect just after the treatment by difference-in-differences, in each; in the path, `recipe` "
+    "is the second one.",
+    f"{FOLDER}/schedules.parquet",
+    columns(
+        """
+        model language size seed cohort learning_rate other_rate estimate other_estimate before
+        other_before
+        """,
+        learning_rate="float: mean learning rate of the steps on the cohort, in the first recipe",
+        estimate="float: effect in the first recipe, nats",
     ),
 )
 OF_DILUTION = "results/profiles/dilution/{recipe}/{model}/{language}"

@@ -23,6 +23,7 @@ from palimpsest.profiles.kinds import (
     SPECIFIC,
     TOTAL,
 )
+from palimpsest.profiles.schedules import association
 from palimpsest.statistics import student
 
 ESTIMATORS = (DIFFERENCE_IN_DIFFERENCES, DIFFERENCE)
@@ -60,15 +61,20 @@ def beside_placebo(profile: pd.DataFrame, cells: pd.DataFrame, part: Callable) -
 
 
 @statistic(
-    kinds.PROFILE.name,
-    "rank association of a cohort's learning rate and effect just after the treatment",
+    kinds.PROFILE_SCHEDULES.name,
+    "rank association over cohorts, between two recipes at equal position: difference of the "
+    "learning rate, and of the effect just after the treatment",
     limits=CORRELATION,
     evidence=NO_THRESHOLD,
 )
-def follows_rate(profile: pd.DataFrame) -> Estimate:
-    """Rank association of learning rate and instantaneous memorisation over cohorts."""
-    cells = summaries.instantaneous(summaries.estimates(profile))
-    return over_seeds(summaries.rate_association(cells))
+def follows_rate(table: pd.DataFrame) -> Estimate:
+    """Whether memorisation follows the learning rate where the position is the same.
+
+    In one recipe the two change together. The remark holds the same before the treatment.
+    """
+    before = association(table, "before").stack().groupby("seed").mean()
+    remarks = [interval_note("before the treatment", student(before))]
+    return over_seeds(association(table, "estimate"), remarks=remarks)
 
 
 @statistic(

@@ -56,6 +56,7 @@ CLAIMS = [
         "Memorisation just after training follows the learning rate.",
         statistics.follows_rate,
         above(0),
+        on_request=True,
     ),
     Claim(
         "profile_order",
