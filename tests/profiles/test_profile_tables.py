@@ -179,7 +179,10 @@ def test_notions_are_those_of_the_known_world(without_noise):
     assert (shares["estimate"] == 0.5).all()
     assert (shares["placebo"] == 0.25).all()
     assert set(shares["unit"]) == {"share of strings"}
-    assert len(found) == 5 * 3 * worlds.COHORTS
+    plain = found.loc["influence_removal"]
+    np.testing.assert_allclose(plain["placebo"], 0.1 - 2, atol=1e-9)
+    np.testing.assert_allclose(plain["estimate"], moved["estimate"].to_numpy() - 2, atol=1e-9)
+    assert len(found) == 6 * 3 * worlds.COHORTS
 
 
 def test_correlations(without_noise):
@@ -204,6 +207,7 @@ VERDICTS = {
         "agrees"
     ),
     "An influence function is unbiased for the specific effect.": "disagrees",
+    "An influence function by plain removal is unbiased for the total effect.": "disagrees",
     "More strings can be extracted if they were trained on.": "agrees",
     "Strings that are never trained on show no effect.": "agrees",
 }
@@ -215,6 +219,17 @@ def test_verdicts_on_a_known_world():
     assert set(judged["language"]) == {"L1"}
     found = judged.loc[list(VERDICTS), "verdict"].to_dict()
     assert found == VERDICTS
+
+
+def test_an_influence_function_that_equals_retraining_is_unbiased(without_noise):
+    """In a world in which plain removal gives the total effect."""
+    notions = without_noise["notions"]
+    notions = notions[notions["notion"] == "influence_removal"]
+    noise = np.random.default_rng(0).normal(size=len(notions)) * 0.01
+    right = {"notions": notions.assign(estimate=notions["total"] + noise)}
+    judged = judge_all(CLAIMS, right).set_index("claim")
+    claim = "An influence function by plain removal is unbiased for the total effect."
+    assert judged.loc[claim, "verdict"] == "agrees"
 
 
 def test_one_model_and_no_truth_leave_claims_open(world):

@@ -14,6 +14,7 @@ LOG_LIKELIHOOD, TOKEN_ACCURACY, NEGATIVE_RANK = "log_likelihood", "token_accurac
 BEFORE, AFTER = "before", "after"
 TOTAL, SPECIFIC = "total", "specific"
 ARCHITECTURAL, INFLUENCE, EXTRACTABLE = "architectural", "influence", "extractable"
+REMOVAL = "influence_removal"
 
 FOLDER = "results/profiles/{recipe}/{model}/{language}/n{size}"
 OF_ONE_SEED = FOLDER + "-seed{seed}"
@@ -69,6 +70,8 @@ without int: macro-batch whose place other strings take
 influence float: log-likelihood of the string under the trained model, minus that under its weights
     moved to where they would be without the macro-batch, nats
 residual float: unsolved share of the linear system; 0 is exact
+removal float: as `influence`, with nothing in the place of the macro-batch, as in the paper, nats
+removal_residual float: unsolved share of the linear system of `removal`
 notion str: difference or difference_in_differences (from one run), architectural (means over models
     that are trained with and without the macro-batch), influence (first-order approximation of
     training again), or extractable (share of strings whose last tokens greedy decoding gives)
@@ -171,7 +174,9 @@ INFLUENCES = Kind(
     "that stands for no other string: the effect of training on the macro-batch, by an influence "
     "function.",
     f"{OF_ONE_SEED}/influences.parquet",
-    columns("model language size seed without string_id influence residual"),
+    columns(
+        "model language size seed without string_id influence residual removal removal_residual"
+    ),
 )
 NOTIONS = Kind(
     "notions",

@@ -181,6 +181,23 @@ def bias_of_influence(notions: pd.DataFrame) -> Estimate:
 
 @statistic(
     kinds.NOTIONS.name,
+    "bias against retraining, total effect, at the end (nats)",
+    evidence=RETRAINING,
+)
+def bias_of_removal(notions: pd.DataFrame) -> Estimate:
+    """The bias of the paper's influence function (eq. 14), which removes strings and adds none.
+
+    The remark holds its estimate on unseen strings: what it takes from all strings alike.
+    """
+    rows = notions[notions["notion"] == kinds.REMOVAL]
+    groups = [rows["seed"], rows["model"]]
+    unseen = student(rows["placebo"].groupby(rows["seed"]).mean())
+    error = (rows["estimate"] - rows["total"]).groupby(groups).mean().unstack()
+    return over_seeds(error, remarks=[interval_note("its estimate on unseen strings", unseen)])
+
+
+@statistic(
+    kinds.NOTIONS.name,
     "correlation with the specific effect over the macro-batches of a run, at the end",
     limits=CORRELATION,
     evidence=RETRAINING,

@@ -30,6 +30,7 @@ NOTIONS = {
     DIFFERENCE: "The difference of means",
     kinds.ARCHITECTURAL: "Architectural memorisation",
     kinds.INFLUENCE: "An influence function",
+    kinds.REMOVAL: "An influence function by plain removal",
 }
 # The largest bias that counts as none, in nats: a string is then a tenth more or less probable
 TOLERATED = 0.1
@@ -108,6 +109,12 @@ CLAIMS = [
         "profile_notions",
         "An influence function is unbiased for the specific effect.",
         statistics.bias_of_influence,
+        between(-TOLERATED, TOLERATED),
+    ),
+    Claim(
+        "profile_notions",
+        "An influence function by plain removal is unbiased for the total effect.",
+        statistics.bias_of_removal,
         between(-TOLERATED, TOLERATED),
     ),
     Claim(
