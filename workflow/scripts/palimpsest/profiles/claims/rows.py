@@ -61,20 +61,32 @@ CLAIMS = [
     ),
     Claim(
         "profile_order",
+        "Just after training on them, strings are memorised more if they are seen early.",
+        statistics.early_effects,
+        below(0),
+    ),
+    Claim(
+        "profile_estimators",
+        "The log-likelihood shows more effects than the token accuracy.",
+        statistics.finer_outcome,
+        above(0),
+    ),
+    Claim(
+        "profile_order",
         "At the end of training, strings that were seen late are memorised more.",
         statistics.recency,
         above(0),
     ),
     Claim(
         "profile_size",
-        "The profile of a small model predicts that of a large one.",
+        "The profile of the smaller model predicts that of the larger one.",
         statistics.predicts,
         above(PREDICTS),
     ),
     Claim(
         "profile_placebos",
-        "The profile of a small model predicts that of a large one better than where nothing is "
-        "memorised.",
+        "The profile of the smaller model predicts that of the larger one better than where "
+        "nothing is memorised.",
         statistics.predicts_more_than_nothing,
         above(0),
     ),
