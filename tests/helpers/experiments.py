@@ -79,5 +79,11 @@ OF_FULL_MODELS = {
     *("checkpoint_answers", "checkpoint_scores", "checkpoint_metrics", "checkpoint_gaps"),
     *("checkpoint_forget_quality", "checkpoint_membership", "checkpoint_tests"),
     *("panel_rows", "panel_outcomes", "measured_panel", "panels_effects", "panels_persistence"),
-    *("panels_profile", "panels_profiles", "panels_memorisation", "panels_correlation"),
+    *(
+        "profile_schedules",
+        "panels_profile",
+        "panels_profiles",
+        "panels_memorisation",
+        "panels_correlation",
+    ),
 }

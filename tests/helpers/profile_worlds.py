@@ -121,7 +121,7 @@ def continuations(seeds, noise: float) -> pd.DataFrame:
 
 
 def influences(seeds, strength: float, noise: float) -> pd.DataFrame:
-    """Half of the true effect, and 0.1 on unseen strings."""
+    """Half of the true effect, and 0.1 on unseen strings; plain removal takes 2 from all."""
     rows = []
     for seed in seeds:
         table = strings(seed)
@@ -131,8 +131,9 @@ def influences(seeds, strength: float, noise: float) -> pd.DataFrame:
                 if is_own or table.loc[table["string_id"] == name, "split"].item() == "validation":
                     value = 0.1 + 0.1 * noise * (-1) ** seed * is_own
                     value += 0.5 * effect(strength, cohort, COHORTS) if is_own else 0
-                    rows.append((seed, cohort, name, value))
-    return pd.DataFrame(rows, columns=["seed", "without", "string_id", "influence"])
+                    rows.append((seed, cohort, name, value, value - 2.0))
+    columns = ["seed", "without", "string_id", "influence", "removal"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def streams(model: str, seeds=(0, 1, 2), strength=1.0, noise=0.3) -> list[Stream]:

@@ -128,6 +128,22 @@ def test_weights_move_to_where_a_convex_training_would_end(monkeypatch):
     assert np.linalg.norm(found) == pytest.approx(np.linalg.norm(expected), rel=0.35)
 
 
+def test_plain_removal_is_the_papers_formula(monkeypatch):
+    """Nothing takes the place of the strings: the weights of a training on the others alone."""
+    monkeypatch.setattr(influence, "DAMPING", 1e-6)
+    monkeypatch.setattr(influence, "RELATIVE_STEP", 1e-3)
+    monkeypatch.setattr(influence, "STEPS", 60)
+    some, whole = many_strings(), np.arange(390)
+    start = trained(some, np.ones(390) / 390, whole)
+    moved = influence.without(LinearModels(start[None].float()), some, [whole[:10]], None, whole)
+    weights = np.concatenate([np.zeros(10), np.ones(380)]) / 390
+    expected = (trained(some, weights, whole) - start).reshape(-1).numpy()
+    found = moved.weights[0].numpy() - start.reshape(-1).numpy()
+    expected, found = (centred(values) for values in (expected, found))
+    assert np.corrcoef(expected, found)[0, 1] > 0.9
+    assert np.linalg.norm(found) == pytest.approx(np.linalg.norm(expected), rel=0.35)
+
+
 def test_the_result_does_not_depend_on_the_number_of_copies():
     """Copies are held in parts of any size, as memory allows."""
     some, training = strings(), np.arange(10)

@@ -53,7 +53,8 @@ WRONG = {
     "a column that no panel has": (
         {"panels": {"mine": {"file": "config/panels/example.csv", "units": "document"}}},
         "profiles/panels/mine: unknown key 'units'; known: file, unit, time, cohort, outcome, "
-        "loss, other_outcomes, parameters (did you mean 'unit'?)",
+        "loss, other_outcomes, parameters, model, checkpoints, tokens, steps, texts, batches, "
+        "instances, validation, seed (did you mean 'unit'?)",
     ),
     "a panel that is neither a path nor a block": (
         {"panels": {"mine": 3}},

@@ -1,6 +1,7 @@
 """The tables, claims, figures and report of profiles, on streams whose effects are known."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -179,7 +180,10 @@ def test_notions_are_those_of_the_known_world(without_noise):
     assert (shares["estimate"] == 0.5).all()
     assert (shares["placebo"] == 0.25).all()
     assert set(shares["unit"]) == {"share of strings"}
-    assert len(found) == 5 * 3 * worlds.COHORTS
+    plain = found.loc["influence_removal"]
+    np.testing.assert_allclose(plain["placebo"], 0.1 - 2, atol=1e-9)
+    np.testing.assert_allclose(plain["estimate"], moved["estimate"].to_numpy() - 2, atol=1e-9)
+    assert len(found) == 6 * 3 * worlds.COHORTS
 
 
 def test_correlations(without_noise):
@@ -194,16 +198,19 @@ def test_correlations(without_noise):
     assert np.isnan(pearson(np.ones(1), np.ones(1)))
 
 
+SAME = "The profile of the smaller model predicts that of the larger one."
 VERDICTS = {
     "Larger models memorise strings more strongly just after training on them.": "agrees",
     "Memorisation persists more in larger models.": "agrees",
     "At the end of training, strings that were seen late are memorised more.": "agrees",
-    "The profile of a small model predicts that of a large one.": "agrees",
+    "Just after training on them, strings are memorised more if they are seen early.": "agrees",
+    "The log-likelihood shows more effects than the token accuracy.": "agrees",
     "Difference-in-differences tells which macro-batches a model has memorised.": "agrees",
     "Difference-in-differences has smaller errors than the difference, for the specific effect.": (
         "agrees"
     ),
     "An influence function is unbiased for the specific effect.": "disagrees",
+    "An influence function by plain removal is unbiased for the total effect.": "disagrees",
     "More strings can be extracted if they were trained on.": "agrees",
     "Strings that are never trained on show no effect.": "agrees",
 }
@@ -212,9 +219,63 @@ VERDICTS = {
 def test_verdicts_on_a_known_world():
     """Little noise and many seeds: the verdicts are those by which the world was made."""
     judged = judge_all(CLAIMS, worlds.world(range(8), noise=0.1, general=3.0)).set_index("claim")
-    assert set(judged["language"]) == {"L1"}
+    pairs = [f"L1: {one} and {other}" for one, other in combinations(worlds.MODELS, 2)]
+    assert set(judged["language"]) == {"L1", *pairs}
     found = judged.loc[list(VERDICTS), "verdict"].to_dict()
     assert found == VERDICTS
+    of_pairs = judged.loc[SAME].set_index("language")
+    assert of_pairs.index.tolist() == pairs
+    assert set(of_pairs["verdict"]) == {"agrees"}
+
+
+def test_the_order_of_strings_and_of_outcomes_may_be_the_other_way_round(world):
+    """Late strings are memorised more just after training, and only the accuracy shows it."""
+    profile = pd.concat(
+        [world["profile"].assign(seed=lambda t, n=n: t["seed"] + 3 * n) for n in range(3)]
+    )
+    chance = np.random.default_rng(0)
+    after = profile["time"] >= profile["cohort"]
+    late = 0.1 * profile["cohort"] + 0.01 * chance.normal(size=len(profile))
+    turned = profile.assign(
+        estimate=np.where(after, late, profile["estimate"]),
+        significant=after
+        & (profile["outcome"] == "token_accuracy")
+        & (chance.random(len(profile)) < 0.8),
+    )
+    judged = judge_all(CLAIMS, {"profile": turned}).set_index("claim")["verdict"]
+    assert (
+        judged["Just after training on them, strings are memorised more if they are seen early."]
+        == "disagrees"
+    )
+    assert judged["The log-likelihood shows more effects than the token accuracy."] == "disagrees"
+
+
+def test_each_pair_of_models_has_a_verdict_of_its_own(world):
+    """A model whose profile is another one is not predicted; the two others are."""
+    table = world["profile_correlation"].copy()
+    table = pd.concat([table.assign(seed=table["seed"] + 3 * n) for n in range(3)])
+    chance = np.random.default_rng(0)
+    is_odd = (table["model"] == LARGEST) | (table["other"] == LARGEST)
+    is_odd &= table["cells"] == "after"
+    table.loc[is_odd, "correlation"] = 0.1 * chance.normal(size=is_odd.sum())
+    judged = judge_all(CLAIMS, {"profile_correlation": table}).set_index("claim").loc[SAME]
+    small, middle, _ = worlds.MODELS
+    assert judged.set_index("language")["verdict"].to_dict() == {
+        f"L1: {small} and {middle}": "agrees",
+        f"L1: {small} and {LARGEST}": "disagrees",
+        f"L1: {middle} and {LARGEST}": "disagrees",
+    }
+
+
+def test_an_influence_function_that_equals_retraining_is_unbiased(without_noise):
+    """In a world in which plain removal gives the total effect."""
+    notions = without_noise["notions"]
+    notions = notions[notions["notion"] == "influence_removal"]
+    noise = np.random.default_rng(0).normal(size=len(notions)) * 0.01
+    right = {"notions": notions.assign(estimate=notions["total"] + noise)}
+    judged = judge_all(CLAIMS, right).set_index("claim")
+    claim = "An influence function by plain removal is unbiased for the total effect."
+    assert judged.loc[claim, "verdict"] == "agrees"
 
 
 def test_one_model_and_no_truth_leave_claims_open(world):

@@ -10,13 +10,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import LlamaConfig, LlamaForCausalLM, get_linear_schedule_with_warmup
+from transformers import LlamaConfig, LlamaForCausalLM, get_scheduler
 
 from palimpsest.errors import UserError
 from palimpsest.models.build import SymbolTokens
 from palimpsest.training.batches import IGNORED, by_length, encode, micro_batches
 from palimpsest.training.evaluation import evaluate, measure_batch, predict, summarise
-from palimpsest.training.recipe import Recipe, epoch_order
+from palimpsest.training.recipe import SCHEDULES, Recipe, epoch_order
 
 CPU = torch.device("cpu")
 TERMINALS = ("1", "2", "3", "x")
@@ -46,16 +46,18 @@ def _one_thread():
     total=st.integers(1, 300),
     ratio=st.sampled_from([0.0, 0.05, 0.1, 1 / 3, 0.5, 1.0]) | st.floats(0, 1),
     peak=st.floats(1e-8, 10),
+    name=st.sampled_from(SCHEDULES),
 )
-def test_the_learning_rate_is_that_of_transformers(total, ratio, peak):
-    """At every step the rate of `get_linear_schedule_with_warmup`, without its state."""
+def test_the_learning_rate_is_that_of_transformers(total, ratio, peak, name):
+    """At every step the rate of `get_scheduler`, without its state."""
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=peak)
     warmup = math.ceil(total * ratio)
-    schedule = get_linear_schedule_with_warmup(optimizer, warmup, total)
-    recipe = Recipe(peak, warmup_ratio=ratio)
+    named = "constant_with_warmup" if name == "constant" else name
+    schedule = get_scheduler(named, optimizer, warmup, total)
+    recipe = Recipe(peak, warmup_ratio=ratio, schedule=name)
     for step in range(total):
         assert recipe.learning_rate_at(step, total) == pytest.approx(
-            optimizer.param_groups[0]["lr"], rel=1e-12, abs=0
+            optimizer.param_groups[0]["lr"], rel=1e-12, abs=1e-15 * peak
         )
         optimizer.step()
         schedule.step()

@@ -83,6 +83,20 @@ rule compare_with_retraining:
         "../scripts/make.py"
 
 
+use rule compare_with_retraining as compare_schedules with:
+    input:
+        profile=fill(profiled.PROFILE.path, recipe=profile_block["recipe"]),
+        contrast=profiled.PROFILE.path,
+    output:
+        table=profiled.PROFILE_SCHEDULES.path,
+    log:
+        "logs/compare_schedules/{recipe}/{model}/{language}/n{size}.log",
+    benchmark:
+        "benchmarks/compare_schedules/{recipe}/{model}/{language}/n{size}.tsv"
+    params:
+        **made_by("palimpsest.profiles.schedules:schedules"),
+
+
 rule question_streams:
     input:
         corpus=corpus,

@@ -8,6 +8,7 @@ from palimpsest.profiles.interventions import stream_without
 from palimpsest.regimes import of_replicate
 
 WITHOUT_PROFILES = {
+    "recipe": "default",
     "cohorts": 0,
     "panels": {},
     "exact": None,

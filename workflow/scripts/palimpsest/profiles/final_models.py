@@ -12,8 +12,11 @@ from palimpsest.jobs.bench import Bench, TrainedWeights
 from palimpsest.jobs.query import query
 from palimpsest.models.trained import n_last_right
 from palimpsest.profiles import influence
-from palimpsest.profiles.kinds import CONTINUATIONS, INFLUENCES
+from palimpsest.profiles.kinds import CONTINUATIONS, INFLUENCE, INFLUENCES, REMOVAL
 from palimpsest.profiles.streams import PANEL, VALIDATION
+
+# Of each way to leave a macro-batch out: the columns of its influence and of what is left unsolved
+COLUMNS = {INFLUENCE: ("influence", "residual"), REMOVAL: ("removal", "removal_residual")}
 
 
 @query("profiles", "questions", CONTINUATIONS, INFLUENCES)
@@ -52,6 +55,7 @@ def influences(
 ) -> pd.DataFrame:
     """The influence of every macro-batch on its measured strings, and on validation strings.
 
+    The influence is computed with other strings in the place of the macro-batch, and with none.
     Half of the validation strings, drawn at random, stand for the strings that take the place of
     the macro-batch. The others are measured.
     """
@@ -67,15 +71,17 @@ def influences(
         removed = [np.flatnonzero(cohorts == number) for number in some]
         measured = [np.concatenate([rows[is_panel[rows]], unseen]) for rows in removed]
         before = influence.losses(models, encoded, measured)
-        moved = influence.without(models, encoded, removed, replacements, bench.material.multiset)
-        influence.set_weights(models, moved.weights)
-        after = influence.losses(models, encoded, measured)
+        found = {}
+        for way, others in ((INFLUENCE, replacements), (REMOVAL, None)):
+            moved = influence.without(models, encoded, removed, others, bench.material.multiset)
+            start_MP = influence.flat_weights(models)
+            influence.set_weights(models, moved.weights)
+            found[way] = influence.losses(models, encoded, measured), moved.residual
+            influence.set_weights(models, start_MP)
         for place, number in enumerate(some):
-            part = {
-                "without": int(number),
-                "string_id": bench.material.string_ids[measured[place]],
-                "influence": after[place] - before[place],
-                "residual": moved.residual[place],
-            }
+            part = {"without": int(number), "string_id": bench.material.string_ids[measured[place]]}
+            for way, names in COLUMNS.items():
+                after, residual = found[way]
+                part |= {names[0]: after[place] - before[place], names[1]: residual[place]}
             parts.append(pd.DataFrame(part))
     return pd.concat(parts, ignore_index=True)

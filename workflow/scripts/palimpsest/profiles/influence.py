@@ -13,8 +13,9 @@ gradients, which stop after some steps; both keep the moved weights close to the
 of the system is left unsolved is part of the result. With less damping, the weights move further.
 
 A run that has not converged still has a large gradient, which all strings share. Leaving strings
-out would move the weights along it, and change the predictions of all strings by several nats. So
-other strings take the place of those that are left out, as in a stream without a macro-batch.
+out, as the paper does, moves the weights along it, and changes the predictions of all strings by
+several nats. So other strings can take the place of those that are left out, as in a stream without
+a macro-batch.
 
 Sources: Causal Estimation of Memorisation Profiles, section 5.2 and appendix B.2 (eq. 13, 33); Bae
 et al., If influence functions are the answer, then what is the question? (2022), for Gauss-Newton
@@ -59,7 +60,7 @@ def without(
     models: Models,
     strings: TokenisedStrings,
     removed: Sequence[np.ndarray],
-    replacements: np.ndarray,
+    replacements: np.ndarray | None,
     training: np.ndarray,
 ) -> Moved:
     """The weights of a trained model without some of its training strings, to first order.
@@ -70,7 +71,7 @@ def without(
     strings : the strings of the model's dataset
     removed : for each of the M copies, the rows int[n] of the strings that are left out
     replacements : rows of strings like those that take their place; their mean gradient counts once
-        for every string that is left out
+        for every string that is left out. With None, nothing takes their place
     training : rows int[N] of the training set
 
     Source: Causal Estimation of Memorisation Profiles, eq. 13; see the module for what differs.
@@ -80,11 +81,12 @@ def without(
     curvature = GaussNewton(models, strings, sample)
     damping = DAMPING * mean_eigenvalue(curvature, chance)
     gradient_MP = gradients_of_sums(models, strings, removed)
-    # The copies are equal, so each takes a part of the strings, and the parts are added up.
-    parts = np.array_split(replacements, models.count)
-    mean_P = gradients_of_sums(models, strings, parts).sum(0) / len(replacements)
-    for place, rows in enumerate(removed):
-        gradient_MP[place] -= len(rows) * mean_P
+    if replacements is not None:
+        # The copies are equal, so each takes a part of the strings, and the parts are added up.
+        parts = np.array_split(replacements, models.count)
+        mean_P = gradients_of_sums(models, strings, parts).sum(0) / len(replacements)
+        for place, rows in enumerate(removed):
+            gradient_MP[place] -= len(rows) * mean_P
 
     def times(vector_MP: torch.Tensor) -> torch.Tensor:
         return curvature.times(vector_MP) + damping * vector_MP

@@ -14,6 +14,7 @@ LOG_LIKELIHOOD, TOKEN_ACCURACY, NEGATIVE_RANK = "log_likelihood", "token_accurac
 BEFORE, AFTER = "before", "after"
 TOTAL, SPECIFIC = "total", "specific"
 ARCHITECTURAL, INFLUENCE, EXTRACTABLE = "architectural", "influence", "extractable"
+REMOVAL = "influence_removal"
 
 FOLDER = "results/profiles/{recipe}/{model}/{language}/n{size}"
 OF_ONE_SEED = FOLDER + "-seed{seed}"
@@ -35,6 +36,11 @@ outcome str: what is measured of a string: log_likelihood (of the whole string, 
 cohort int: macro-batch of the strings, from 1
 time int: macro-batches that were trained on before the measurement
 learning_rate float?: mean learning rate of the steps on the cohort; null for placebos
+other_rate float: the same in the second recipe
+other_estimate float: effect in the second recipe, nats
+before float?: estimate two times before the treatment, where the truth is 0; null for the first
+    cohort
+other_before float?: the same in the second recipe
 estimate float: estimated effect of training, in units of the outcome
 std_error float?: its standard error; null in the base period
 lower float?: lower end of the simultaneous 95 % band
@@ -64,6 +70,8 @@ without int: macro-batch whose place other strings take
 influence float: log-likelihood of the string under the trained model, minus that under its weights
     moved to where they would be without the macro-batch, nats
 residual float: unsolved share of the linear system; 0 is exact
+removal float: as `influence`, with nothing in the place of the macro-batch, as in the paper, nats
+removal_residual float: unsolved share of the linear system of `removal`
 notion str: difference or difference_in_differences (from one run), architectural (means over models
     that are trained with and without the macro-batch), influence (first-order approximation of
     training again), or extractable (share of strings whose last tokens greedy decoding gives)
@@ -166,7 +174,9 @@ INFLUENCES = Kind(
     "that stands for no other string: the effect of training on the macro-batch, by an influence "
     "function.",
     f"{OF_ONE_SEED}/influences.parquet",
-    columns("model language size seed without string_id influence residual"),
+    columns(
+        "model language size seed without string_id influence residual removal removal_residual"
+    ),
 )
 NOTIONS = Kind(
     "notions",
@@ -188,6 +198,21 @@ PROFILE_CORRELATION = Kind(
     columns(
         "language size seed model other outcome cells n_cells correlation",
         model="str: name of the first model",
+    ),
+)
+PROFILE_SCHEDULES = Kind(
+    "profile_schedules",
+    "One row per seed and cohort of a stream that was trained in two recipes: its log-likelihood's "
+    "effect just after the treatment by difference-in-differences, in each; in the path, `recipe` "
+    "is the second one.",
+    f"{FOLDER}/schedules.parquet",
+    columns(
+        """
+        model language size seed cohort learning_rate other_rate estimate other_estimate before
+        other_before
+        """,
+        learning_rate="float: mean learning rate of the steps on the cohort, in the first recipe",
+        estimate="float: effect in the first recipe, nats",
     ),
 )
 OF_DILUTION = "results/profiles/dilution/{recipe}/{model}/{language}"

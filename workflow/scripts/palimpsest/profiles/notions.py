@@ -22,6 +22,7 @@ from palimpsest.regimes import intervention_of_replicate
 from palimpsest.traces import Trace
 
 NATS, SHARE = "nats", "share of strings"
+INFLUENCE_COLUMNS = {kinds.INFLUENCE: "influence", kinds.REMOVAL: "removal"}
 CELL = ["seed", "cohort"]
 
 
@@ -59,7 +60,7 @@ def beside_other_notions(
         [
             from_one_run(profile),
             architectural(list(replicates), of_string),
-            by_influence(influences, of_string),
+            *(by_influence(influences, of_string, notion) for notion in INFLUENCE_COLUMNS),
             extractable(continuations, of_string, length),
         ]
     )
@@ -113,16 +114,19 @@ def mean_log_likelihood(traces: list[Trace], names: pd.Series) -> float:
     return -float(np.mean([trace.nll[-1, trace.column_of(names)] for trace in traces]))
 
 
-def by_influence(influences: pd.DataFrame, of_string: pd.DataFrame) -> pd.DataFrame:
+def by_influence(
+    influences: pd.DataFrame, of_string: pd.DataFrame, notion: str = kinds.INFLUENCE
+) -> pd.DataFrame:
     """The mean influence of each macro-batch on its strings, and on validation strings.
 
     Source: Causal Estimation of Memorisation Profiles, eq. 33.
     """
+    column = INFLUENCE_COLUMNS[notion]
     rows = influences.merge(of_string, on=["seed", "string_id"])
     rows = rows.assign(kind=np.where(rows["split"] == VALIDATION, "placebo", "estimate"))
-    means = rows.groupby(["seed", "without", "kind"])["influence"].mean().unstack()
+    means = rows.groupby(["seed", "without", "kind"])[column].mean().unstack()
     table = means.reset_index().rename(columns={"without": "cohort"})
-    return table.assign(notion=kinds.INFLUENCE, unit=NATS)
+    return table.assign(notion=notion, unit=NATS)
 
 
 def extractable(continuations: pd.DataFrame, of_string: pd.DataFrame, length: int) -> pd.DataFrame:

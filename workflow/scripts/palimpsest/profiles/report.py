@@ -21,6 +21,7 @@ NOTIONS = {
     kinds.DIFFERENCE: "difference",
     kinds.ARCHITECTURAL: "means over models (architectural)",
     kinds.INFLUENCE: "influence function",
+    kinds.REMOVAL: "influence function, plain removal",
     kinds.EXTRACTABLE: "extractable strings",
 }
 UNITS = {

@@ -45,6 +45,12 @@ def streams(settings: Settings) -> list[Runs]:
     ]
 
 
+def contrasting(settings: Settings) -> list[Runs]:
+    """The streams once more, in a recipe with another learning rate."""
+    recipe = settings.block("profiles")["contrast_recipe"]
+    return [] if recipe is None else [replace(runs, recipe=recipe) for runs in streams(settings)]
+
+
 def measured_strings(block: dict, cohorts: int) -> int:
     """Number of measured strings of a stream: of `cohorts` macro-batches and of validation."""
     return cohorts * block["panel"] + block["validation"]
@@ -64,6 +70,7 @@ def exact(settings: Settings) -> list[Runs]:
 def requests(settings: Settings) -> Iterator[Runs]:
     """The streams, the same without each macro-batch, and replicates of both."""
     yield from streams(settings)
+    yield from contrasting(settings)
     block = settings.block("profiles")
     numbers = range(1, block["cohorts"] + 1)
     length = OnePass(block["cohorts"], measured_strings(block, 1))
@@ -89,6 +96,7 @@ def unfinished(settings: Settings) -> Iterator[Unfinished]:
 def outputs(settings: Settings) -> Iterator[str]:
     block = settings.block("profiles")
     yield from paths_of(streams(settings), *(kind.path for kind in OF_MODEL))
+    yield from paths_of(contrasting(settings), kinds.PROFILE_SCHEDULES.path)
     yield from paths_of(exact(settings), *(kind.path for kind in OF_RETRAINING))
     if block["notions"] is not None:
         of_models = (kind.path for kind in (*OF_FINAL_MODEL, kinds.NOTIONS))
@@ -124,10 +132,23 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
             f"{block['validation']} strings are too few: half of them are the placebo, which needs "
             f"at least one cohort of profiles/panel strings; raise it to {2 * block['panel']}",
         )
+    if block["contrast_recipe"] is not None:
+        yield from _same_rates(settings, block)
     yield from _exact(settings, block)
     yield from _notions(settings, block)
     yield from dilution.mistakes(settings)
     yield from panel_files.mistakes(settings)
+
+
+def _same_rates(settings: Settings, block: dict) -> Iterator[Mistake]:
+    names = block["recipe"], block["contrast_recipe"]
+    rates = [[settings.recipe(name)[key] for key in ("schedule", "warmup_ratio")] for name in names]
+    if rates[0] == rates[1]:
+        yield Mistake(
+            "profiles/contrast_recipe",
+            f"{names[1]} has the learning rates of {names[0]}, which is profiles/recipe; name one "
+            "with another schedule or warmup_ratio",
+        )
 
 
 def _exact(settings: Settings, block: dict) -> Iterator[Mistake]:
@@ -172,6 +193,7 @@ SECTION = Section(
         kinds.DILUTION,
         kinds.PANELS_EFFECTS,
         kinds.PANELS_CORRELATION,
+        kinds.PROFILE_SCHEDULES,
     ),
     reported=(
         kinds.PROFILE,

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.profiles import kinds
-from palimpsest.statistics import is_constant, rank_association
+from palimpsest.statistics import is_constant
 
 
 def estimates(
@@ -73,17 +73,6 @@ def largest_minus_smallest(cells: pd.DataFrame) -> pd.Series:
         return pd.Series(dtype=float)
     means = cells.groupby(["seed", "model"])["estimate"].mean().unstack()
     return (means[models[-1]] - means[models[0]]).dropna()
-
-
-def rate_association(cells: pd.DataFrame) -> pd.DataFrame:
-    """By seed and model: the rank association of a cohort's learning rate and estimate.
-
-    Somers' D of the estimate given the rate, in [-1, 1].
-    """
-    found = cells.groupby(["seed", "model"])[["learning_rate", "estimate"]].apply(
-        lambda rows: rank_association(rows["learning_rate"], rows["estimate"])
-    )
-    return found.unstack().dropna(how="all")
 
 
 def late_minus_early(cells: pd.DataFrame) -> pd.DataFrame:

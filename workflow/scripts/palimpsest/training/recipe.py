@@ -9,6 +9,7 @@ import numpy as np
 from palimpsest.models.adapters import ADAPTERS, ALL_LINEAR, LORA, NONE, Adapter
 
 ADAM_BETAS, ADAM_EPS = (0.9, 0.999), 1e-8
+LINEAR, COSINE, CONSTANT = SCHEDULES = "linear", "cosine", "constant"
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,9 @@ class Recipe:
     `batch_size` counts the strings per optimiser step over all processes and accumulation steps.
     `micro_batch_size` counts the strings per forward pass of one process. `evaluate_every` and
     `checkpoint_every` are in epochs (`checkpoint_every: 0` means no checkpoints).
+
+    After the warm-up, the learning rate falls to 0 linearly or as a cosine, or stays constant
+    (`schedule`).
 
     With the adapter `lora`, only low-rank adapters are trained; `adapter_targets` are names of
     matrices, separated by commas, and `adapter_rate` multiplies the learning rate. Without an
@@ -31,6 +35,7 @@ class Recipe:
     batch_size: int = 8
     micro_batch_size: int = 8
     warmup_ratio: float = 0.05
+    schedule: str = LINEAR
     weight_decay: float = 0.0
     gradient_clipping: float = 1.0
     zero_stage: int = 2
@@ -63,14 +68,17 @@ class Recipe:
         """The keys that decide a trace, for the key of a run.
 
         `checkpoint_every` decides none, so a killed run can be resumed with another interval. The
-        keys of an adapter are only there with an adapter: runs of versions without adapters keep
-        their key. Numbers are of the type of their field: 32 and 32.0 are the same.
+        keys of an adapter are only there with an adapter, and the schedule if it is not linear:
+        runs of versions without them keep their key. Numbers are of the type of their field: 32 and
+        32.0 are the same.
         """
         kinds = {field.name: field.type for field in fields(self)}
         return {
             name: float(value) if kinds[name] is float else value
             for name, value in asdict(self).items()
-            if name != "checkpoint_every" and (self.lora or not name.startswith("adapter"))
+            if name != "checkpoint_every"
+            and (self.lora or not name.startswith("adapter"))
+            and (name, value) != ("schedule", LINEAR)
         }
 
     def accumulation_steps(self, processes: int) -> int:
@@ -86,14 +94,19 @@ class Recipe:
         return sorted({*range(0, self.epochs + 1, self.evaluate_every), self.epochs})
 
     def learning_rate_at(self, step: int, total_steps: int) -> float:
-        """Linear warm-up from 0 to the peak, then linear decay to 0; `step` counts from 0.
+        """Linear warm-up from 0 to the peak, then the schedule; `step` counts from 0.
 
-        The numbers equal those of the linear schedule of transformers. They depend on the step
-        only, so that a resumed run needs no saved state of a scheduler.
+        The numbers equal those of the schedules of transformers. They depend on the step only, so
+        that a resumed run needs no saved state of a scheduler.
         """
         warmup = math.ceil(total_steps * self.warmup_ratio)
         if step < warmup:
             return self.peak_rate * step / warmup
+        if self.schedule == CONSTANT:
+            return self.peak_rate
+        if self.schedule == COSINE:
+            progress = (step - warmup) / max(1, total_steps - warmup)
+            return self.peak_rate * 0.5 * (1 + math.cos(math.pi * progress))
         return self.peak_rate * (total_steps - step) / max(1, total_steps - warmup)
 
 
@@ -106,18 +119,24 @@ def epoch_order(n_strings: int, seed: int, epoch: int) -> np.ndarray:
     return np.random.default_rng([seed, epoch]).permutation(n_strings)
 
 
+CHOICES = {"adapter": ADAPTERS, "schedule": SCHEDULES}
+
+
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add one flag for each key of a recipe; only those of an adapter may be left out."""
+    """Add one flag for each key of a recipe; those of adapters and schedules have defaults."""
     group = parser.add_argument_group("recipe", "the keys of a recipe in the configuration")
     for field in fields(Recipe):
         flag = "--" + field.name.replace("_", "-")
         kind = _boolean if field.type is bool else field.type
         given = {"required": True}
-        if field.name.startswith("adapter"):
+        if field.name.startswith("adapter") or field.name == "schedule":
             given = {"default": field.default}
-        choices = ADAPTERS if field.name == "adapter" else None
         group.add_argument(
-            flag, type=kind, choices=choices, help=f"{field.name} of the recipe", **given
+            flag,
+            type=kind,
+            choices=CHOICES.get(field.name),
+            help=f"{field.name} of the recipe",
+            **given,
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from palimpsest.claims import NO_THRESHOLD, NOT_NEGATIVE, RETRAINING, statistic
+from palimpsest.claims import NO_THRESHOLD, NOT_NEGATIVE, RETRAINING, Case, statistic
 from palimpsest.estimates import Estimate, interval_note, over_seeds
 from palimpsest.number_format import number
 from palimpsest.profiles import kinds, summaries
@@ -23,6 +23,7 @@ from palimpsest.profiles.kinds import (
     SPECIFIC,
     TOTAL,
 )
+from palimpsest.profiles.schedules import association
 from palimpsest.statistics import student
 
 ESTIMATORS = (DIFFERENCE_IN_DIFFERENCES, DIFFERENCE)
@@ -60,15 +61,20 @@ def beside_placebo(profile: pd.DataFrame, cells: pd.DataFrame, part: Callable) -
 
 
 @statistic(
-    kinds.PROFILE.name,
-    "rank association of a cohort's learning rate and effect just after the treatment",
+    kinds.PROFILE_SCHEDULES.name,
+    "rank association over cohorts, between two recipes at equal position: difference of the "
+    "learning rate, and of the effect just after the treatment",
     limits=CORRELATION,
     evidence=NO_THRESHOLD,
 )
-def follows_rate(profile: pd.DataFrame) -> Estimate:
-    """Rank association of learning rate and instantaneous memorisation over cohorts."""
-    cells = summaries.instantaneous(summaries.estimates(profile))
-    return over_seeds(summaries.rate_association(cells))
+def follows_rate(table: pd.DataFrame) -> Estimate:
+    """Whether memorisation follows the learning rate where the position is the same.
+
+    In one recipe the two change together. The remark holds the same before the treatment.
+    """
+    before = association(table, "before").stack().groupby("seed").mean()
+    remarks = [interval_note("before the treatment", student(before))]
+    return over_seeds(association(table, "estimate"), remarks=remarks)
 
 
 @statistic(
@@ -82,28 +88,74 @@ def recency(profile: pd.DataFrame) -> Estimate:
     return over_seeds(summaries.late_minus_early(cells))
 
 
-def of_ends(correlations: pd.DataFrame, cells: str) -> pd.Series:
-    """By seed: the correlation of the profiles of the smallest and the largest model."""
+@statistic(
+    kinds.PROFILE.name,
+    "effect just after the treatment, later minus earlier half of the cohorts (nats)",
+    evidence=NO_THRESHOLD,
+)
+def early_effects(profile: pd.DataFrame) -> Estimate:
+    """Instantaneous memorisation of the later half of the cohorts minus that of the earlier half.
+
+    The remark holds the same two times before the treatment, where nothing is memorised yet.
+    """
+    cells = summaries.estimates(profile)
+    before = summaries.late_minus_early(cells[cells["time"] == cells["cohort"] - 2])
+    remarks = [interval_note("before the treatment", student(before.mean(axis=1)))]
+    return over_seeds(summaries.late_minus_early(summaries.instantaneous(cells)), remarks=remarks)
+
+
+@statistic(
+    kinds.PROFILE.name,
+    "share of cells after the treatment with a significant effect: on the log-likelihood minus on "
+    "the token accuracy",
+    limits=CORRELATION,
+    evidence=NO_THRESHOLD,
+)
+def finer_outcome(profile: pd.DataFrame) -> Estimate:
+    """How much more often the finer outcome shows an effect. The remark holds it before."""
+
+    def shares(part: Callable) -> pd.DataFrame:
+        fine, coarse = (
+            part(summaries.estimates(profile, outcome=outcome))
+            .groupby(["seed", "model"])["significant"]
+            .mean()
+            .unstack()
+            for outcome in (LOG_LIKELIHOOD, kinds.TOKEN_ACCURACY)
+        )
+        return fine - coarse
+
+    before = student(shares(summaries.before).mean(axis=1))
+    remarks = [interval_note("before the treatment", before)]
+    return over_seeds(shares(summaries.after), remarks=remarks)
+
+
+def of_pairs(correlations: pd.DataFrame) -> list[Case]:
+    """Every pair of two models is a case of its own, on each language."""
     rows = correlations[
         (correlations["outcome"] == LOG_LIKELIHOOD)
-        & (correlations["cells"] == cells)
         & (correlations["model"] != correlations["other"])
     ]
-    # Pairs are in order of size, from the smallest with the next one to the two largest.
-    smallest, largest = rows["model"].iloc[0], rows["other"].iloc[-1]
-    chosen = rows[(rows["model"] == smallest) & (rows["other"] == largest)]
-    return chosen.set_index("seed")["correlation"]
+    groups = rows.groupby(["language", "model", "other"], sort=False)
+    return [
+        Case(f"{language}: {one} and {other}", 2, (own,)) for (language, one, other), own in groups
+    ]
+
+
+def on_side(correlations: pd.DataFrame, cells: str) -> pd.Series:
+    """By seed: the correlation of the profiles of one pair of models."""
+    return correlations[correlations["cells"] == cells].set_index("seed")["correlation"]
 
 
 @statistic(
     kinds.PROFILE_CORRELATION.name,
-    "correlation of the profiles of the smallest and the largest model after the treatment",
+    "correlation of the profiles of two models after the treatment",
     limits=CORRELATION,
     evidence=NO_THRESHOLD,
+    cases=of_pairs,
 )
 def predicts(correlations: pd.DataFrame) -> Estimate:
     """The correlation over the cells after the treatment."""
-    return over_seeds(of_ends(correlations, AFTER))
+    return over_seeds(on_side(correlations, AFTER))
 
 
 @statistic(
@@ -111,11 +163,11 @@ def predicts(correlations: pd.DataFrame) -> Estimate:
     "the same correlation, minus that over cells before the treatment",
     limits=(-2, 2),
     evidence=NO_THRESHOLD,
+    cases=of_pairs,
 )
 def predicts_more_than_nothing(correlations: pd.DataFrame) -> Estimate:
     """The correlation over cells after the treatment minus that over cells before."""
-    change = of_ends(correlations, AFTER) - of_ends(correlations, BEFORE)
-    return over_seeds(change)
+    return over_seeds(on_side(correlations, AFTER) - on_side(correlations, BEFORE))
 
 
 def measured(errors: pd.DataFrame, estimator: str, truth: str) -> pd.DataFrame:
@@ -171,6 +223,23 @@ def bias_of_influence(notions: pd.DataFrame) -> Estimate:
     error = rows["minus_placebo"] - rows["specific"]
     by_model = error.groupby([rows["seed"], rows["model"]]).mean().unstack()
     return over_seeds(by_model)
+
+
+@statistic(
+    kinds.NOTIONS.name,
+    "bias against retraining, total effect, at the end (nats)",
+    evidence=RETRAINING,
+)
+def bias_of_removal(notions: pd.DataFrame) -> Estimate:
+    """The bias of the paper's influence function (eq. 14), which removes strings and adds none.
+
+    The remark holds its estimate on unseen strings: what it takes from all strings alike.
+    """
+    rows = notions[notions["notion"] == kinds.REMOVAL]
+    groups = [rows["seed"], rows["model"]]
+    unseen = student(rows["placebo"].groupby(rows["seed"]).mean())
+    error = (rows["estimate"] - rows["total"]).groupby(groups).mean().unstack()
+    return over_seeds(error, remarks=[interval_note("its estimate on unseen strings", unseen)])
 
 
 @statistic(

@@ -30,6 +30,7 @@ NOTIONS = {
     DIFFERENCE: "The difference of means",
     kinds.ARCHITECTURAL: "Architectural memorisation",
     kinds.INFLUENCE: "An influence function",
+    kinds.REMOVAL: "An influence function by plain removal",
 }
 # The largest bias that counts as none, in nats: a string is then a tenth more or less probable
 TOLERATED = 0.1
@@ -56,6 +57,19 @@ CLAIMS = [
         "Memorisation just after training follows the learning rate.",
         statistics.follows_rate,
         above(0),
+        on_request=True,
+    ),
+    Claim(
+        "profile_order",
+        "Just after training on them, strings are memorised more if they are seen early.",
+        statistics.early_effects,
+        below(0),
+    ),
+    Claim(
+        "profile_estimators",
+        "The log-likelihood shows more effects than the token accuracy.",
+        statistics.finer_outcome,
+        above(0),
     ),
     Claim(
         "profile_order",
@@ -65,14 +79,14 @@ CLAIMS = [
     ),
     Claim(
         "profile_size",
-        "The profile of a small model predicts that of a large one.",
+        "The profile of the smaller model predicts that of the larger one.",
         statistics.predicts,
         above(PREDICTS),
     ),
     Claim(
         "profile_placebos",
-        "The profile of a small model predicts that of a large one better than where nothing is "
-        "memorised.",
+        "The profile of the smaller model predicts that of the larger one better than where "
+        "nothing is memorised.",
         statistics.predicts_more_than_nothing,
         above(0),
     ),
@@ -107,6 +121,12 @@ CLAIMS = [
         "profile_notions",
         "An influence function is unbiased for the specific effect.",
         statistics.bias_of_influence,
+        between(-TOLERATED, TOLERATED),
+    ),
+    Claim(
+        "profile_notions",
+        "An influence function by plain removal is unbiased for the total effect.",
+        statistics.bias_of_removal,
         between(-TOLERATED, TOLERATED),
     ),
     Claim(

@@ -25,7 +25,8 @@ TITLES = {
     kinds.DIFFERENCE_IN_DIFFERENCES: "difference-in-\ndifferences",
     kinds.DIFFERENCE: "difference",
     kinds.ARCHITECTURAL: "means over models\n(architectural)",
-    kinds.INFLUENCE: "influence function",
+    kinds.INFLUENCE: "influence\nfunction",
+    kinds.REMOVAL: "influence,\nplain removal",
     kinds.EXTRACTABLE: "extractable strings",
 }
 
