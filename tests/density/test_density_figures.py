@@ -265,8 +265,8 @@ def test_bars_are_explained_and_one_seed_has_none(name):
 
 
 def test_a_statistic_of_one_seed_has_no_interval():
-    assert " to " in draw(IN_TITLES).axes[0].get_title(loc="left")
-    assert " to " not in draw(IN_TITLES, SEEDS[:1]).axes[0].get_title(loc="left")
+    assert " to " in draw("density_leakage").axes[0].get_title(loc="left")
+    assert " to " not in draw("density_leakage", SEEDS[:1]).axes[0].get_title(loc="left")
 
 
 def test_colours_of_density_are_those_of_no_measure():
