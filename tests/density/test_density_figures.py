@@ -56,7 +56,11 @@ def leakage(seeds):
     table = pd.DataFrame(rows)
     loss = 1 + 0.1 * numbers(len(table)) - 0.01 * table["effective_epochs"]
     return table.assign(
-        loss=loss, perplexity=np.exp(loss), log_density=-3 - 10 * (loss - 1), mean_distance=loss
+        loss=loss,
+        perplexity=np.exp(loss),
+        log_density=-3 - 10 * (loss - 1),
+        nearest=0.8 * loss,
+        mean_distance=loss,
     )[kinds.LEAKAGE.names]
 
 
@@ -245,10 +249,10 @@ def test_every_figure_is_drawn(name, tmp_path):
 
 
 OVER_SEEDS = [name for name, figure in BY_NAME.items() if "seed" in figure.tables[0].names]
-IN_TITLES = "density_leakage"  # its intervals are in words
+WITHOUT_BARS = {"density_leakage", "density_neighbours"}  # intervals in words, and none
 
 
-@pytest.mark.parametrize("name", [name for name in OVER_SEEDS if name != IN_TITLES])
+@pytest.mark.parametrize("name", [name for name in OVER_SEEDS if name not in WITHOUT_BARS])
 def test_bars_are_explained_and_one_seed_has_none(name):
     figure = draw(name)
     assert "bars: 95 % intervals over the seeds" in said(figure)
@@ -261,8 +265,8 @@ def test_bars_are_explained_and_one_seed_has_none(name):
 
 
 def test_a_statistic_of_one_seed_has_no_interval():
-    assert " to " in draw(IN_TITLES).axes[0].get_title(loc="left")
-    assert " to " not in draw(IN_TITLES, SEEDS[:1]).axes[0].get_title(loc="left")
+    assert " to " in draw("density_leakage").axes[0].get_title(loc="left")
+    assert " to " not in draw("density_leakage", SEEDS[:1]).axes[0].get_title(loc="left")
 
 
 def test_colours_of_density_are_those_of_no_measure():
@@ -313,6 +317,36 @@ def test_without_right_answers_there_is_no_panel_of_accuracy(name):
     labels = [axes.get_ylabel() for axes in without.axes]
     assert not any(label.startswith("accuracy") for label in labels)
     assert any(label.startswith("perplexity") for label in labels)
+
+
+def test_leaked_strings_are_nearer_where_a_copy_is_trained_on():
+    """Of the runs with all copies and paraphrases alone; each curve ends at a share of 1."""
+    made = leakage(SEEDS)
+    is_leaked = made["string_role"] == kinds.LEAKED
+    fullest = (made["n_copies"] + made["paraphrases"]) == 4
+    made["nearest"] = np.where(is_leaked & fullest, 0.0, np.where(fullest, 0.5, 9.0))
+    figure = draw("density_neighbours", leakage=made)
+    left = figure.axes[0]
+    ends = {line.get_color(): line.get_xdata()[-1] for line in left.get_lines()}
+    colours = [palette.STRINGS[role].colour for role in (kinds.LEAKED, kinds.NEVER)]
+    assert [ends[colour] for colour in colours] == [0, 0.5]
+    assert all(line.get_ydata()[-1] == 1 for axes in figure.axes for line in axes.get_lines())
+
+
+def test_lengths_that_count_are_those_of_the_bins():
+    """The shaded lengths are the central half; without perplexities there is one panel."""
+    made = text_density(SEEDS).assign(
+        n_characters=lambda t: [100 + 3 * int(name, 16) for name in t["segment_id"]],
+        perplexity=20.0,
+    )
+    figure = draw("text_density_lengths", text_density=made)
+    found = text_bins(made)
+    assert {"shortest", "longest"} <= set(found.columns)
+    said_lengths = f"{found['shortest'].iloc[0]} to {found['longest'].iloc[0]} characters"
+    assert said_lengths in said(figure)
+    assert len(figure.axes) == 2
+    alone = draw("text_density_lengths", text_density=made.assign(perplexity=np.nan))
+    assert len(alone.axes) == 1
 
 
 def test_separation_shows_paraphrases_alone_and_a_copy_alone():

@@ -173,6 +173,7 @@ def _seed(chance, world: World, seed: int, strings: pd.DataFrame, embeddings, si
                 run.assign(
                     embedding=name,
                     log_density=log_density,
+                    nearest=0.8 * apart,
                     mean_distance=apart * np.exp(0.1 * chance.normal(size=n)),
                 )
             )

@@ -229,6 +229,7 @@ OF_LEAKAGE = [
             "density_leakage",
             "leakage_performance",
             "effective_epochs",
+            "density_neighbours",
             "density_separation",
             "density_regressions",
         )
@@ -251,7 +252,7 @@ SUPPORT = [
 DENSITIES = [*LEAKED, *SUPPORT]
 ESTIMATED = [job for job in DENSITIES if not job.startswith("embed_")]
 TRAIN_LEAKED = ["train/*/L6/n16-*"]
-TEXTS = ["segment_text/*", "embed_text/*", "text_density/*", "figure/text_density-*"]
+TEXTS = ["segment_text/*", "embed_text/*", "text_density/*", "figure/text_density*"]
 # Of information: what reads the tables of runs, what reads activations, and what reads models
 COMPARED = ["compare_information/*", *figures_of_information("shares", "associations"), *END]
 NEURONS = ["measure_neurons/*", *figures_of_information("entropy", "pairs"), *COMPARED]

@@ -58,9 +58,10 @@ effective_epochs int: epochs times the copies and paraphrases of the string amon
     strings
 loss float: at the end of training, nats per predicted token
 perplexity float: exp(loss)
-answer_right bool?: whether the string is more probable, for the model, than with any other last
-    symbol with which strings of the language end; null if the language has no right answers
-n_choices int?: number of such last symbols, the right one included; null likewise
+answer_right bool?: whether the string is more probable, for the model, than with any other answer:
+    the last symbols with which strings of the language end, or the choices of a question; null if
+    the language has no right answers
+n_choices int?: number of answers to choose from, the right one included; null likewise
 estimator str: gaussian, exponential, top-k distance or length
 bandwidth_or_k float?: bandwidth of a kernel, or number of neighbours; null for an estimator without
     a setting
@@ -159,7 +160,7 @@ LEAKAGE = Kind(
     columns("""
         model language size seed variant string_id group length string_role n_copies paraphrases
         effective_epochs loss perplexity answer_right n_choices embedding kernel bandwidth
-        log_density mean_distance
+        log_density nearest mean_distance
     """),
 )
 SEPARATION = Kind(

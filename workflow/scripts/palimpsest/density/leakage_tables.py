@@ -173,7 +173,7 @@ def leakage_table(runs: Iterable[Results], kernel: str, bandwidth: float) -> pd.
             effective_epochs=epochs,
             perplexity=np.exp(tested["loss"]),
         )
-        beside = run.neighbours[["string_id", "embedding", "mean_distance"]]
+        beside = run.neighbours[["string_id", "embedding", "nearest", "mean_distance"]]
         of_setting = chosen(run.density, kernel, bandwidth)
         found = of_setting.merge(about, on="string_id")
         parts.append(found.merge(beside, on=["string_id", "embedding"]))

@@ -1,0 +1,78 @@
+"""The lengths of a text's queries, and how perplexity depends on them."""
+
+from __future__ import annotations
+
+from palimpsest.density import kinds
+from palimpsest.density.bins import CENTRAL, MOST_PERPLEXITY
+from palimpsest.density.figures import palette
+from palimpsest.density.figures.text_density import subject
+from palimpsest.density.paper import PAPER
+from palimpsest.figures import elements, style
+from palimpsest.figures.figure import Figure
+from palimpsest.figures.libraries import np, pd, plt
+
+FIGURE = Figure(
+    __name__,
+    order=95,
+    chapter="own_texts",
+    title="Lengths of a text's queries",
+    caption=(
+        "How long the queries are and, with a language model, their perplexity by length; shaded "
+        "are the lengths of the queries whose density is shown. See whether perplexity is flat "
+        "where it is shaded, so that what is left there is not one of length."
+    ),
+    numbers="9 to 11",
+    paper=PAPER,
+    tables=(kinds.TEXT_DENSITY,),
+)
+BINS, GROUPS = 25, 12
+LEAST = 5  # queries of a group of lengths
+SHADE = {"color": "0.5", "alpha": 0.15, "linewidth": 0}
+
+
+@style.styled
+def text_density_lengths(density: pd.DataFrame) -> plt.Figure:
+    """Lengths of queries, and perplexity in groups of equally many; of one text.
+
+    Source: LMD3, figures 9 to 11 and appendix A.7.
+    """
+    queries = density.drop_duplicates("segment_id")
+    known = queries[queries["perplexity"] <= MOST_PERPLEXITY]
+    has_groups = len(known) >= LEAST
+    figure = elements.figure_of(2.8, f"Lengths: {subject(density)}")
+    panels = figure.subplots(1, 1 + has_groups, squeeze=False)[0]
+    counted = known if has_groups else queries
+    ends = np.quantile(
+        counted["n_characters"], [(1 - CENTRAL) / 2, (1 + CENTRAL) / 2], method="inverted_cdf"
+    )
+    colour = palette.of_embedding(density["embedding"].iloc[0]).colour
+    panels[0].hist(queries["n_characters"], BINS, color=colour, histtype="stepfilled")
+    panels[0].set_ylabel("number of queries")
+    if has_groups:
+        draw_perplexity(panels[1], known, colour)
+    for axes in panels:
+        axes.axvspan(*ends, **SHADE)
+        axes.set_xlabel("length (characters)")
+    note = (
+        f"Shaded: the central half of the lengths, {ends[0]:.0f} to {ends[1]:.0f} characters. "
+        f"Perplexities above {MOST_PERPLEXITY:g} do not count."
+    )
+    handles = [elements.bar_handle("lengths that count", style.tinted("0.5", 0.3))]
+    if has_groups:
+        handles.append(elements.line_handle("median of equally many queries", colour, marker="o"))
+    elements.legend(figure, handles, note)
+    return figure
+
+
+def draw_perplexity(axes: plt.Axes, known: pd.DataFrame, colour: str) -> None:
+    """The median and the middle half of perplexity, in groups of equally many queries."""
+    ordered = known.sort_values(["n_characters", "segment_id"])
+    n_groups = max(1, min(GROUPS, len(ordered) // LEAST))
+    numbers = np.arange(len(ordered)) * n_groups // len(ordered)
+    groups = ordered.groupby(numbers)
+    low, middle, high = (groups["perplexity"].quantile(share) for share in (0.25, 0.5, 0.75))
+    lengths = groups["n_characters"].mean()
+    axes.fill_between(lengths, low, high, color=style.tinted(colour, 0.4), linewidth=0)
+    axes.plot(lengths, middle, color=colour, marker="o", markersize=4)
+    axes.set_ylabel("perplexity per token\n(band: middle half)")
+    axes.set_ylim(0, None)
