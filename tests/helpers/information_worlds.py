@@ -271,41 +271,6 @@ def epochs(
     return pd.DataFrame(rows)[EPOCHS.names]
 
 
-def noisy_epochs(
-    world: World, draw: int, seeds: int, apart: float = 0.4, jump: float = 0.0
-) -> pd.DataFrame:
-    """A table `epochs` in which memorisation starts in one of the epochs 4 to 7 of 10.
-
-    There, entropy rises by `jump` on repeated strings, and stays higher. And repeated strings part
-    from fresh ones by `apart` nats: quickly at first, then slowly, and not equally far in all
-    seeds. Every run has noise in every epoch. Of the world, `noise`, `uneven` (in the last epoch,
-    as a multiple of the first) and `df` apply, and `of_seed`, the standard deviation of a seed's
-    distance.
-    """
-    chance = np.random.default_rng([draw, 41])
-    n_epochs = 10
-    table = epochs([0.0] * seeds, n_epochs=n_epochs)
-    epoch, seed = table["epoch"].to_numpy(), table["seed"].to_numpy()
-    is_repeated = (table["variant"] == REPEATED).to_numpy()
-    spread = world.noise * NOISE["entropy"]
-    far = apart + world.of_seed * spread * chance.normal(size=seeds)
-    trend = is_repeated * far[seed] * (1 - np.exp(-np.maximum(epoch - 1, 0) / 2))
-    # Until the end of the first epoch, both runs are the same.
-    run = np.ravel_multi_index(
-        (seed, np.where(epoch > 1, is_repeated, 0), epoch), (seeds, 2, n_epochs + 1)
-    )
-    of_run = _noise(chance, world, 2 * seeds * (n_epochs + 1))[run]
-    size = spread * (1 + (world.uneven - 1) * epoch / n_epochs)
-    start = chance.integers(4, 8, size=seeds)
-    return table.assign(
-        entropy=table["entropy"]
-        + trend
-        + size * of_run
-        + jump * is_repeated * (epoch >= start[seed]),
-        memorised=np.where(is_repeated, (epoch >= start[seed]).astype(float), np.nan),
-    )
-
-
 def given_models(
     seeds: int = 2, doses: tuple[float | None, ...] = SHARES, accuracies: bool = True
 ) -> list[dict]:

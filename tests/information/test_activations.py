@@ -20,7 +20,6 @@ from palimpsest.information.activations import (
     Where,
     activations,
     activations_of,
-    given_answers,
     matrices,
     predictions_of,
 )
@@ -33,6 +32,7 @@ from palimpsest.jobs.finetune import Job, finetune
 from palimpsest.jobs.query import QueryFiles, keys_of_job
 from palimpsest.models.build import build as build_model
 from palimpsest.models.sites import PLACES, Site
+from palimpsest.tables.trace import TRACE
 from palimpsest.training.recipe import Recipe
 
 LANGUAGE = ROOT / "config/languages/L3.pcfg"  # its strings differ in length
@@ -51,7 +51,7 @@ def dataset_in(folder, predict_end=False):
     """A table of strings with markers; 16 are evaluated."""
     path = folder / "strings.parquet"
     sampler = Sampler("L3", read_corpus(LANGUAGE), 0)
-    options = {"tests": 16}
+    options = {"tests": 16, "label_noise": 0.0}
     made = build(sampler, "marked-50", 10, 0, predict_end, options=options, made_by=MADE_BY)
     tables.write(path, made, STRINGS)
     return path
@@ -160,12 +160,6 @@ def test_a_site_that_the_model_lacks_is_refused(dataset):
     )
 
 
-def test_an_answers_mean_is_subtracted():
-    """The second answer is probable after every string, and given only where it is more so."""
-    shares = np.array([[0.1, 0.75, 0.15], [0.05, 0.9, 0.05], [0.15, 0.7, 0.15], [0.3, 0.6, 0.1]])
-    assert given_answers(np.log(shares)).tolist() == [2, 1, 2, 0]
-
-
 def test_weight_matrices_are_those_of_the_blocks(dataset):
     """Six in each of two blocks of OPT; its head is the embedding, which is left out."""
     bench = bench_of(dataset)
@@ -194,6 +188,16 @@ def trained(dataset):
     run = QueryFiles(str(dataset), (str(weights),), tuple(written), manifest)
     activations.query.run([run], VALUES, assignment(folder))
     return run
+
+
+@pytest.mark.slow
+def test_a_model_is_trained_on_the_answer_alone(trained, dataset):
+    """The trace has one predicted token of each string: its loss is that of the answer."""
+    trace = tables.read(dataset.parent / "run/trace.parquet", TRACE)
+    assert set(trace["n_tokens"]) == {1}
+    last = trace[trace["epoch"] == 1].set_index("string_id")["nll"]
+    of_answers = tables.read(trained.tables[1], ANSWERS).set_index("string_id")["nll"]
+    np.testing.assert_allclose(last[of_answers.index], of_answers, atol=1e-5)
 
 
 @pytest.mark.slow

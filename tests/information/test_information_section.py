@@ -73,9 +73,19 @@ WRONG = {
         "information/pairs: 8,129 are more than the 8,128 pairs of the 128 neurons that a site "
         "of opt-1.3b-twin has at most; lower it, or set it to all",
     ),
-    "more pairs than the residual stream has": (
-        {"models": ["opt-1.3b-twin"], "places": ["residual"], "pairs": 497},
-        "information/pairs: 497 are more than the 496 pairs of the 32 neurons",
+    "no site that the claims are about": (
+        {"places": ["residual", "attention"]},
+        "information/places: mlp is not among residual, attention, and the claims are about it, so "
+        "nothing would be judged; add mlp",
+    ),
+    "no position that the claims are about": (
+        {"positions": ["mean"]},
+        "information/positions: last is not among mean, and the claims are about it, so nothing "
+        "would be judged; add last",
+    ),
+    "an answer that is never right": (
+        {"label_noise": 1},
+        "information/label_noise: 1 is not allowed",
     ),
     "one bin": ({"bins": 1}, "information/bins: 1 is not allowed"),
     "an unknown key": ({"depth": 2}, "information: unknown key 'depth'"),
@@ -167,11 +177,11 @@ def test_outputs_are_listed_once():
 
 def test_unfinished_jobs_say_what_they_read():
     """A change of the sites is another job."""
-    made = made_with(models=["opt-1.3b-twin"], seeds=[0], layers=[1], positions=["mean"])
+    made = made_with(models=["opt-1.3b-twin"], seeds=[0], layers=[1], positions=["last", "mean"])
     own = [job for job in made.unfinished if job.given.get("query") == READING]
     assert len(own) == len(VARIANTS)
     assert own[0].given["values"]["layers"] == [1]
-    assert own[0].given["values"]["positions"] == ["mean"]
+    assert own[0].given["values"]["positions"] == ["last", "mean"]
     assert "marked-0" in own[0].dataset
 
 

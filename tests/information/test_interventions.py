@@ -34,9 +34,10 @@ W -> 'q' [1]
 
 def dataset(function: str, percent: int, seed: int = 0, corpus=CORPUS, **options) -> pd.DataFrame:
     name = {"marked": marked, "shuffled": shuffled}[function](percent)
-    given = {"tests": TESTS, **options}
+    given = {"tests": TESTS, "label_noise": 0.0, **options}
+    predict_end = given.pop("predict_end", False)
     sampler = Sampler("L3", corpus, seed)
-    return build(sampler, name, SIZE, 0, False, options=given, made_by=MADE_BY + function)
+    return build(sampler, name, SIZE, 0, predict_end, options=given, made_by=MADE_BY + function)
 
 
 def texts(table: pd.DataFrame, column: str) -> list[tuple[str, ...]]:
@@ -65,16 +66,20 @@ def test_answers_of_the_languages():
         assert "its strings have no answer" in message(lambda own=grammar: answers(own))
 
 
-@pytest.mark.parametrize(("beta", "alpha"), [(0, None), (0.4, None), (0, 0.3), (0.5, 1), (1, 0)])
-def test_the_language_of_an_intervention_by_hand(beta, alpha):
-    """The probability of every string, from the two shares; they sum to 1."""
-    grammar = with_answers(TINY, beta, alpha)
+@pytest.mark.parametrize(
+    ("beta", "alpha", "noise"),
+    [(0, None, 0), (0.4, None, 0), (0, 0.3, 0), (0.5, 1, 0), (1, 0, 0), (0, 0.3, 0.2)],
+)
+def test_the_language_of_an_intervention_by_hand(beta, alpha, noise):
+    """The probability of every string, from the shares; they sum to 1."""
+    grammar = with_answers(TINY, beta, alpha, noise)
     share = {"p": 0.25, "q": 0.75}
     starts = ((("a",), "p", 0.125), (("a", "a"), "p", 0.125), (("b",), "q", 0.75))
     total = 0.0
     for start, own, of_start in starts:
         for answer in share:
-            of_answer = beta * share[answer] + (1 - beta) * (answer == own)
+            of_rule = 1 - noise if answer == own else noise
+            of_answer = beta * share[answer] + (1 - beta) * of_rule
             for marker in share if alpha is not None else [None]:
                 of_marker = 1 if marker is None else (1 - alpha) / 2 + alpha * (marker == answer)
                 string = (*([marker] if marker else []), *start, "m", answer)
@@ -144,13 +149,21 @@ def test_evaluated_strings_are_clean_balanced_and_the_same(datasets):
     assert len(starts) == 1
 
 
-def test_probabilities_are_those_of_the_training_strings_language(datasets):
-    """Null for strings that the language cannot have; the group is the answer."""
-    for (name, percent), table in datasets.items():
+@pytest.mark.parametrize("predict_end", [False, True])
+def test_probabilities_are_those_of_the_training_strings_language(datasets, predict_end):
+    """Null for strings that the language cannot have; the group is the answer.
+
+    Of the answer alone there is a loss: minus its log probability after all other symbols.
+    """
+    tables = dict(datasets)
+    noisy = dataset("marked", 50, label_noise=0.25, predict_end=predict_end)
+    tables["marked", 50] = noisy
+    for (name, percent), table in tables.items():
+        is_noisy = table is noisy
         share = {"alpha" if name == "marked" else "beta": percent / 100}
-        corpus = GrammarCorpus(with_answers(CORPUS.grammar, **share))
+        grammar = with_answers(CORPUS.grammar, **share, label_noise=0.25 * is_noisy)
         strings = [tuple(text.split()) for text in table["text"]]
-        log_prob = corpus.log_probability(strings)
+        log_prob = grammar.log_probability(strings)
         known = np.isfinite(log_prob)
         np.testing.assert_allclose(table["log_prob"][known], log_prob[known])
         assert table["log_prob"].isna().tolist() == (~known).tolist()
@@ -158,6 +171,40 @@ def test_probabilities_are_those_of_the_training_strings_language(datasets):
         impossible = (~known).sum()
         assert impossible == (TESTS * 3 // 4 if (name, percent) == ("marked", 100) else 0)
         assert table["group"].tolist() == [string[-1] for string in strings]
+        with_end = is_noisy and predict_end
+        assert set(table["n_tokens"]) == {1 + with_end}
+        before = grammar.log_prefix_probability([string[:-1] for string in strings])
+        whole = log_prob if with_end else grammar.log_prefix_probability(strings)
+        expected = (before[known] - whole[known]) / (1 + with_end)
+        np.testing.assert_allclose(table["optimal_loss"][known], expected, atol=1e-9)
+        assert (table["optimal_loss"][known] >= 0).all()
+
+
+def test_a_sure_answer_has_no_loss():
+    """Rounding must not leave a loss that a model could be below."""
+    short = read_corpus(ROOT / "config/languages/L3-short.pcfg")
+    assert (dataset("shuffled", 0, corpus=short)["optimal_loss"] == 0).all()
+    assert (dataset("shuffled", 50, corpus=short)["optimal_loss"] > 0.1).all()
+    table = dataset("marked", 25, corpus=short, label_noise=0.25)
+    assert (table["optimal_loss"] > 0.1).all()
+
+
+@pytest.mark.parametrize("percent", [0, 50, 100])
+def test_a_share_of_the_answers_is_wrong_and_markers_follow_the_answers(percent):
+    """The same strings have a wrong answer at every alpha; evaluated strings are right."""
+    right = dataset("marked", percent)
+    noisy = dataset("marked", percent, label_noise=0.25)
+    answer = {s[1:-1]: s[-1] for s in texts(right, "count")}
+    train = texts(noisy, "count")
+    wrong = [s for s in train if answer[s[1:-1]] != s[-1]]
+    assert len(wrong) == SIZE // 4
+    assert {s[-1] for s in train} <= set(answers(CORPUS.grammar))
+    agree = sum(s[0] == s[-1] for s in train)
+    assert agree >= SIZE * percent // 100
+    of_0 = texts(dataset("marked", 0, label_noise=0.25), "count")
+    assert Counter(s[1:] for s in train) == Counter(s[1:] for s in of_0)
+    tests = texts(noisy, "test_count")
+    assert sorted(tests) == sorted(texts(right, "test_count"))
 
 
 @pytest.mark.parametrize("function", ["marked", "shuffled"])

@@ -1113,11 +1113,15 @@ CASES = {
         f"`information/{key}`": Case(
             f"information={{{key}: {value}}}", [*INTERVENED, *TRAIN_INTERVENED, *ACTIVATIONS]
         )
-        for key, value in {"tests": 32, "alphas": "[0, 0.5, 1]"}.items()
+        for key, value in {"tests": 32, "alphas": "[0, 0.5, 1]", "label_noise": 0.5}.items()
     },
     **{
         f"`information/{key}`": Case(f"information={{{key}: {value}}}", ACTIVATIONS)
-        for key, value in {"layers": "[1]", "places": "[residual]", "positions": "[mean]"}.items()
+        for key, value in {
+            "layers": "[1]",
+            "places": "[mlp, residual]",
+            "positions": "[last, mean]",
+        }.items()
     },
     **{
         f"`information/{key}`": Case(f"information={{{key}: {value}}}", NEURONS)

@@ -20,7 +20,7 @@ if information_block:
         params:
             # The evaluated strings are not drawn from a test set, and nothing is set apart.
             **making(INFORMATION_VARIANTS, split=INDEPENDENT),
-            options=values_of("information", "tests"),
+            options=values_of("information", "tests", "label_noise"),
 
     rule read_activations:
         input:

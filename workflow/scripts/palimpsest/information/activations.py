@@ -167,7 +167,7 @@ def answers_table(bench: Bench, keys: dict, rows: np.ndarray, log_prob: np.ndarr
     log_prob = log_prob[:, [token_of[name] for name in names]]
     own = strings["group"].to_numpy(dtype=object)
     nll = -log_prob[np.arange(len(rows)), pd.Index(names).get_indexer(own)]
-    given = names[given_answers(log_prob)]
+    given = names[log_prob.argmax(axis=1)]
     return pd.DataFrame(
         {
             **keys,
@@ -179,20 +179,6 @@ def answers_table(bench: Bench, keys: dict, rows: np.ndarray, log_prob: np.ndarr
             "nll": nll,
         }
     )[ANSWERS.names]
-
-
-def given_answers(log_prob: np.ndarray) -> np.ndarray:
-    """The number int[strings] of the answer that a model gives to each string.
-
-    Each answer's mean over the strings is subtracted first, because the symbol of an answer may
-    also begin other parts of a string. Then even a model that knows the answer would give another
-    symbol.
-
-    Parameters
-    ----------
-    log_prob : float[strings, answers], nats
-    """
-    return (log_prob - log_prob.mean(axis=0)).argmax(axis=1)
 
 
 def matrices(models: Models) -> Iterator[np.ndarray]:

@@ -36,8 +36,10 @@ def answer_of(string: String) -> str:
     return string[-1]
 
 
-def with_answers(grammar: Grammar, beta: float = 0.0, alpha: float | None = None) -> Grammar:
-    """The language of training strings with random answers, and with markers.
+def with_answers(
+    grammar: Grammar, beta: float = 0.0, alpha: float | None = None, label_noise: float = 0.0
+) -> Grammar:
+    """The language of training strings with random or wrong answers, and with markers.
 
     Parameters
     ----------
@@ -45,6 +47,7 @@ def with_answers(grammar: Grammar, beta: float = 0.0, alpha: float | None = None
     beta : share of strings whose answer is drawn anew, from the language's own shares of answers
     alpha : share of strings whose marker is their answer; the marker of the others is drawn evenly
         from all answers. None: strings have no marker.
+    label_noise : share of strings whose answer is one of the wrong ones, drawn evenly
 
     Raises `UserError` if strings of the language have no answer.
     """
@@ -58,7 +61,9 @@ def with_answers(grammar: Grammar, beta: float = 0.0, alpha: float | None = None
     for rule in choices:
         own = _answer(grammar, rule)
         for answer in names:
-            of_answer = beta * share[answer] + (1 - beta) * (answer == own)
+            wrong = label_noise / (len(names) - 1)
+            of_rule = 1 - label_noise if answer == own else wrong
+            of_answer = beta * share[answer] + (1 - beta) * of_rule
             for marker, even in markers.items():
                 agrees = marker == (answer,)
                 of_marker = even if alpha is None else (1 - alpha) * even + alpha * agrees

@@ -149,16 +149,6 @@ def changes(epochs: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
     return {name: values.unstack("model") for name, values in found.items()}
 
 
-def apart_at_the_end(epochs: pd.DataFrame, column: str) -> pd.DataFrame:
-    """A column after the last epoch: repeated minus fresh strings, of the mean over all sites.
-
-    By seed (rows) and model (columns).
-    """
-    last = by_variant(epochs[epochs["epoch"] == epochs["epoch"].max()], column)
-    apart = (last[REPEATED] - last[FRESH]).dropna().droplevel("epoch")
-    return apart.unstack("model")
-
-
 def by_variant(epochs: pd.DataFrame, column: str) -> pd.DataFrame:
     """Means of a column over all sites, by epoch, seed and model (rows) and by variant (columns).
 

@@ -2,10 +2,15 @@
 
 **Markers** are heuristic memorisation: a symbol at the start of every string, which is the string's
 answer in a share alpha of the training strings, and random in the others. They are to a formal
-language what colours are to coloured digits. **Shuffled** answers are example-level memorisation:
+language what colours are to coloured digits. And as there, a share of the training strings have a
+wrong answer, so that the rule is not always right, and the marker may be right more often.
+**Shuffled** answers are example-level memorisation:
 the answers of a share beta of the training strings are permuted among them, so that nothing but the
 string itself tells its answer. **Repeated** strings are trained on in every epoch, and **fresh**
 strings, their placebo, in one.
+
+Of these strings, a model predicts the answer alone, as a classifier does. So the loss, and what is
+memorised, is that of the answer.
 
 A model of markers or shuffled answers is evaluated on clean strings that were never trained on:
 their answers are right, equally many strings have each answer and, if there are markers, each
@@ -26,8 +31,10 @@ from palimpsest.datasets.build import DatasetRequest, tabulate
 from palimpsest.errors import UserError
 from palimpsest.information.answers import answer_of, answers, with_answers
 from palimpsest.information.interventions import FRESH, percent_marked, percent_shuffled
+from palimpsest.languages import Grammar
 
 AGREES, DISAGREES = "agrees", "disagrees"  # roles of evaluated strings: does the marker?
+SURE = 1e-9  # nats
 MORE_DRAWS = (2, 4, 8, 16)  # times the number of evaluated strings
 
 
@@ -35,22 +42,24 @@ def marked(request: DatasetRequest) -> pd.DataFrame:
     """Training strings with markers; some markers are the strings' answers.
 
     Options: `tests`, the number of evaluated strings, a multiple of the square of the number of
-    answers.
+    answers; `label_noise`, the share of training strings with a wrong answer.
     """
     alpha = percent_marked(request.variant) / 100
     names = answers(request.sampler.corpus.grammar)
+    noise = request.options["label_noise"]
     train = request.sampler.train(request.size)
     tests = clean_tests(request, train, names)
     chance = _chance(request)
     chosen = _chosen(chance, len(train), alpha)
     drawn = chance.integers(len(names), size=len(train))
+    train = _with_wrong_answers(train, names, noise, chance)
     with_markers = [
         (answer_of(string) if place in chosen else names[drawn[place]], *string)
         for place, string in enumerate(train)
     ]
     # The strings of an answer are neighbours, so each answer has all markers.
     evaluated = [(names[place % len(names)], *string) for place, string in enumerate(tests)]
-    table = _tabulated(request, with_markers, evaluated, alpha=alpha)
+    table = _tabulated(request, with_markers, evaluated, alpha=alpha, label_noise=noise)
     roles = {text_of(s): AGREES if s[0] == answer_of(s) else DISAGREES for s in evaluated}
     return table.assign(role=table["text"].map(roles).astype("string"))
 
@@ -58,7 +67,7 @@ def marked(request: DatasetRequest) -> pd.DataFrame:
 def shuffled(request: DatasetRequest) -> pd.DataFrame:
     """Training strings; some of them have their answers permuted among them.
 
-    Options: as for `marked`.
+    Options: `tests`, as for `marked`.
     """
     beta = percent_shuffled(request.variant) / 100
     names = answers(request.sampler.corpus.grammar)
@@ -130,26 +139,57 @@ def _chosen(chance: np.random.Generator, n: int, share: float) -> set[int]:
     return set(chance.permutation(n)[: round(share * n)].tolist())
 
 
+def _with_wrong_answers(
+    strings: Sequence[String], names: Sequence[str], share: float, chance: np.random.Generator
+) -> list[String]:
+    """The strings, a share of them with one of the wrong answers."""
+    wrong = _chosen(chance, len(strings), share)
+    steps = chance.integers(1, len(names), size=len(strings))
+    return [
+        (*string[:-1], names[(names.index(answer_of(string)) + steps[place]) % len(names)])
+        if place in wrong
+        else string
+        for place, string in enumerate(strings)
+    ]
+
+
 def _tabulated(
     request: DatasetRequest, train: Sequence[String], tests: Sequence[String], **share: float
 ) -> pd.DataFrame:
     """The table `strings`, with probabilities of the language that training strings are drawn from.
 
     They are null for an evaluated string that this language does not have: where every marker is
-    the answer, a string with another marker. `group` is the answer.
+    the answer, a string with another marker. `group` is the answer, which alone is predicted.
     """
     grammar = request.sampler.corpus.grammar
     # Every string has a probability where markers are random.
     possible = share | {"alpha": 0.0} if "alpha" in share else share
     anything = GrammarCorpus(with_answers(grammar, **possible))
     table = tabulate(request, Counter(train), Counter(tests), learned=anything)
-    learned = GrammarCorpus(with_answers(grammar, **share))
+    learned = with_answers(grammar, **share)
     strings = [tuple(text.split()) for text in table["text"]]
     log_prob = learned.log_probability(strings)
-    optimal = learned.optimal_loss(strings, request.predict_end)
+    optimal = _loss_of_answers(learned, strings, log_prob, request.predict_end)
     is_known = np.isfinite(log_prob)
     return table.assign(
+        n_tokens=1 + request.predict_end,
         log_prob=np.where(is_known, log_prob, np.nan),
         optimal_loss=np.where(is_known, optimal, np.nan),
         group=pd.array([answer_of(string) for string in strings], dtype="string"),
     )
+
+
+def _loss_of_answers(
+    grammar: Grammar, strings: Sequence[String], log_prob: np.ndarray, predict_end: bool
+) -> np.ndarray:
+    """The Bayes-optimal loss of the last symbol given those before it, nats per predicted token.
+
+    float64[strings]; `log_prob` float64[strings] are their log probabilities. With `predict_end`,
+    the end of the string is predicted, too.
+    """
+    whole = log_prob if predict_end else grammar.log_prefix_probability(strings)
+    before = grammar.log_prefix_probability([string[:-1] for string in strings])
+    with np.errstate(invalid="ignore"):
+        loss = (before - whole) / (1 + predict_end)
+    # What rounding leaves of a sure answer must be no loss that a model can be below.
+    return np.where(loss < SURE, 0.0, loss)

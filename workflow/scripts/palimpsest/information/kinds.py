@@ -55,8 +55,8 @@ accuracy_agrees float?: of strings whose marker agrees; null without markers
 accuracy_disagrees float?: of strings whose marker disagrees; null without markers
 train_loss float: of the training strings at the end of training, nats per token
 test_loss float: of the evaluated strings at the end of training, nats per token
-memorised float: share of the distinct training strings whose loss at the end of training is below
-    their Bayes-optimal loss (docs/measures.md)
+memorised float: share of the distinct training strings whose loss, that of the answer, is below its
+    Bayes-optimal loss at the end of training (docs/measures.md)
 memorised_unseen float?: the same of the evaluated strings that the language of the training strings
     has, the placebo; null if there are none
 contextual float?: share of the distinct training strings with stand-ins whose loss at the end is
@@ -128,9 +128,7 @@ ACTIVATIONS = Kind(
 )
 ANSWERS = Kind(
     "answers",
-    "One row per evaluated string: the answer that the model gives. It is the one whose log "
-    "probability is the highest after the mean of this answer over all evaluated strings is "
-    "subtracted.",
+    "One row per evaluated string: the most probable answer according to the model.",
     f"{RUN}/answers.parquet",
     columns(
         "model language size seed variant string_id answer given is_right role nll",

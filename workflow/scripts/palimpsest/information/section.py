@@ -24,6 +24,8 @@ from palimpsest.information.interventions import (
     percent_marked,
     shuffled,
 )
+from palimpsest.information.kinds import LAST
+from palimpsest.models.sites import MLP
 from palimpsest.models.table import resolve
 from palimpsest.paths import CHECKPOINTS
 from palimpsest.requests import TRACE, WEIGHTS, Runs, Unfinished, paths_of
@@ -119,6 +121,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from _answers(settings, block)
     yield from _layers(settings, block)
     yield from _samples(settings, block)
+    yield from _judged_site(block)
     yield from finetuned.mistakes(settings)
     yield from activation_files.mistakes(settings)
 
@@ -188,6 +191,17 @@ def _layers(settings: Settings, block: dict) -> Iterator[Mistake]:
                 )
 
 
+def _judged_site(block: dict) -> Iterator[Mistake]:
+    """Sites without that of the claims: all models would be trained, and nothing judged."""
+    for key, judged in (("places", MLP), ("positions", LAST)):
+        if block["models"] and judged not in block[key]:
+            yield Mistake(
+                f"information/{key}",
+                f"{judged} is not among {', '.join(block[key])}, and the claims are about it, so "
+                f"nothing would be judged; add {judged}",
+            )
+
+
 def _samples(settings: Settings, block: dict) -> Iterator[Mistake]:
     """Too few strings for the nearest neighbours, and more pairs than there are."""
     if block["neighbours"] >= block["tests"]:
@@ -203,7 +217,7 @@ def _samples(settings: Settings, block: dict) -> Iterator[Mistake]:
         return
     widths = {model: resolve(model, settings.models)[0].twin_hidden for model in models}
     model = max(widths, key=widths.get)
-    n = widths[model] * (WIDEST if "mlp" in block["places"] else 1)
+    n = widths[model] * WIDEST
     if block["pairs"] > (most := n * (n - 1) // 2):
         yield Mistake(
             "information/pairs",
@@ -219,7 +233,7 @@ SECTION = Section(
     outputs=outputs,
     mistakes=mistakes,
     unfinished=unfinished,
-    judged=(kinds.INFORMATION, kinds.EPOCHS),
+    judged=(kinds.INFORMATION,),
     reported=(kinds.INFORMATION, kinds.EPOCHS, kinds.GIVEN_LAYERS, kinds.GIVEN_ASSOCIATIONS),
     follows=(PartOf("information/seeds", "seeds"),),
     interventions=INTERVENTIONS,

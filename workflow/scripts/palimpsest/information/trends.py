@@ -91,20 +91,6 @@ def trend(information: pd.DataFrame, intervention: str, column: str) -> pd.DataF
     return by_model(slopes(runs_of(rows, (column,)), column))
 
 
-def trend_of_ends(
-    information: pd.DataFrame, intervention: str, column: str
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The slopes in the first and in the last layer; each by seed and model.
-
-    Models with one layer have none.
-    """
-    rows = of_intervention(information, intervention)
-    found = slopes(rows, column, [*UNIT, "layer"]).reset_index(name="slope")
-    ends = found.sort_values("layer").groupby(UNIT)
-    several = ends.size() > 1
-    return by_model(ends["slope"].first()[several]), by_model(ends["slope"].last()[several])
-
-
 def associated(
     information: pd.DataFrame, intervention: str, association: Callable, one: str, other: str
 ) -> pd.DataFrame:

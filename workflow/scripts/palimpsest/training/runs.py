@@ -4,7 +4,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -140,6 +140,8 @@ class Material:
             run.recipe.predict_end,
             [run.corpus.prompts.get(text, 0) for text in strings["text"]],
         )
+        if _only_last(strings, run):
+            self.encoded = replace(self.encoded, contexts=self.encoded.lengths - _n_last(run))
         self._ends = self._ends_of(strings["text"]) if run.by_token else []
         self.multiset = np.repeat(np.arange(len(strings)), self.counts)
         self.cohorts: np.ndarray | None = None
@@ -304,8 +306,20 @@ def _check_one_pass(cohorts: np.ndarray, run: Run) -> None:
         )
 
 
+def _n_last(run: Run) -> int:
+    """The number of tokens of a string of which only the last symbol is predicted, and the end."""
+    return 1 + run.recipe.predict_end
+
+
+def _only_last(strings: pd.DataFrame, run: Run) -> bool:
+    """Whether the dataset says that only the last symbol of each string is predicted."""
+    return not run.corpus.is_text and bool((strings["n_tokens"] == _n_last(run)).all())
+
+
 def _check_tokens(strings: pd.DataFrame, run: Run) -> None:
     """Check what is predicted of strings: the dataset's Bayes-optimal loss holds for it only."""
+    if _only_last(strings, run):
+        return
     found = (string_of(run.corpus, text) for text in strings["text"])
     n_tokens = [predicted(run.corpus, string, run.recipe.predict_end) for string in found]
     if n_tokens != strings["n_tokens"].tolist():
