@@ -42,7 +42,8 @@ def given(records=RECORDS):
     corpus = pd.DataFrame(texts).reindex(columns=CORPUS.names)
     corpus["trained"] = corpus["trained"].astype("boolean")
     continuations = pd.DataFrame(rows)
-    continuations["trained"] = continuations["trained"].astype("boolean")
+    # As a table is read: objects, where something is unknown
+    continuations["trained"] = continuations["trained"].astype(object)
     return continuations[CONTINUATIONS.names], corpus
 
 

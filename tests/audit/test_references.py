@@ -307,7 +307,7 @@ def test_records_that_are_too_short_are_counted(audit, tmp_path, caplog):
 def test_without_records_that_are_known_there_is_no_roc(audit):
     _, passes, *_ = audit
     records = pd.DataFrame(RECORDS)
-    nobody = passes.assign(trained=pd.array([None] * len(passes), "boolean"))
+    nobody = passes.assign(trained=np.array([None] * len(passes), dtype=object))
     made = scores(nobody, records, attacks=["loss", "rmia", "recall"])
     assert set(made["attack"]) == {"loss", "recall"}
     assert roc_table(made, false_positive_rates=[0.1]).empty

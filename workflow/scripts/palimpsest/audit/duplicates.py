@@ -69,7 +69,9 @@ def known_unseen(about: pd.DataFrame) -> np.ndarray:
 
     `about` has the columns `trained` and `duplicate`.
     """
-    return (~about["trained"] & ~about["duplicate"]).fillna(value=False).to_numpy(dtype=bool)
+    unseen = ~about["trained"].astype("boolean")  # of nothing known, pandas makes no truth values
+    unseen &= ~about["duplicate"].astype(bool)
+    return unseen.fillna(value=False).to_numpy(dtype=bool)
 
 
 def normal(text: str) -> str:
