@@ -119,11 +119,11 @@ class Project:
         return {str(f.relative_to(self.folder)): f.read_bytes() for f in found if f.is_file()}
 
     @contextlib.contextmanager
-    def running(self, *arguments: str) -> Iterator[subprocess.Popen]:
+    def running(self, *arguments: str, **options) -> Iterator[subprocess.Popen]:
         """A Snakemake at work in the background; nothing of it is left afterwards."""
         with open(self.folder / "running.log", "w") as log:
             process = subprocess.Popen(
-                self.command(*arguments),
+                self.command(*arguments, **options),
                 cwd=self.folder,
                 env={**os.environ, "PYTHONPATH": ""},
                 stdout=log,

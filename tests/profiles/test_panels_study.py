@@ -17,7 +17,8 @@ from palimpsest.profiles.panel_files import panels
 from palimpsest.profiles.panels_study import STUDY_KINDS, effect_rows
 
 SAME = "In panels, the profile of the smaller model predicts that of the larger one."
-VERDICTS = [claim.claim for claim in CLAIMS if claim.on_request and claim.claim != SAME]
+OF_PANELS = [claim.claim for claim in CLAIMS if claim.question == "profile_panels"]
+VERDICTS = [claim for claim in OF_PANELS if claim != SAME]
 SMALLEST = "In panels, no memorisation persists in the smallest model."
 PLATEAU = "In panels, memorisation falls to a plateau."
 
