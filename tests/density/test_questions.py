@@ -12,7 +12,8 @@ from helpers.experiments import ROOT, message
 from palimpsest import tables, traces
 from palimpsest.corpora import read_corpus, read_records_corpus
 from palimpsest.corpora.kinds import CORPUS
-from palimpsest.corpora.questions import QuestionsCorpus, prompt_of
+from palimpsest.corpora.questions import prompt_of
+from palimpsest.corpora.questions_corpus import QuestionsCorpus
 from palimpsest.corpora.records import corpus_table
 from palimpsest.datasets.build import build
 from palimpsest.datasets.kinds import STRINGS

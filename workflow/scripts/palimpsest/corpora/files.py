@@ -59,7 +59,7 @@ def read_records_corpus(path: str | Path, names: Mapping[str, str]) -> Corpus:
 
 
 def _corpus_of_records(name: str, records: Records) -> RecordsCorpus:
-    from palimpsest.corpora.questions import QuestionsCorpus
+    from palimpsest.corpora.questions_corpus import QuestionsCorpus
     from palimpsest.corpora.records_corpus import RecordsCorpus
 
     corpus = RecordsCorpus if records.subjects is None else QuestionsCorpus

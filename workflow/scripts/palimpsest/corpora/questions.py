@@ -10,31 +10,12 @@ github.com/EleutherAI/lm-evaluation-harness, lm_eval/tasks/mmlu/default.
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
-from palimpsest.corpora.corpus import String, text_string
-from palimpsest.corpora.records import (
-    ID,
-    OPTIONAL,
-    RENAMED,
-    SPLIT,
-    Records,
-    after_prompts,
-    before_text,
-    ids_of,
-    opened,
-    splits_of,
-    there,
-)
-from palimpsest.corpora.records_corpus import RecordsCorpus
 from palimpsest.errors import UserError
-from palimpsest.tables import user_files
-from palimpsest.tables.kinds import LIST, NAME, Column, UserKind
-from palimpsest.tables.user_tables import UserTable, table_in
+from palimpsest.tables.kinds import LIST, NAME, Column
+from palimpsest.tables.user_tables import UserTable
 
 QUESTION, CHOICES, ANSWER, SUBJECT = "question", "choices", "answer", "subject"
 PARAPHRASES = "paraphrases"
@@ -45,112 +26,57 @@ NEEDED = (
     Column(ANSWER, NAME, "the right choice: its number from 0, its letter from A, or its text"),
 )
 MORE = (
-    *(column for column in OPTIONAL if column.name in (ID, SPLIT)),
     Column(SUBJECT, NAME, "the subject of the question", nullable=True),
     Column(PARAPHRASES, LIST, "the same question in other words", nullable=True),
 )
 HEAD = "The following are multiple choice questions (with answers){}.\n\n"
+# Published names of parts of questions that may be trained on
+SPLITS = {"auxiliary_train": "train", "validation": "train", "dev": "train"}
 
 
-class Question(NamedTuple):
-    """What belongs to a question's string: its subject, '' for none, and other strings.
+class Questions(NamedTuple):
+    """The questions of a file, in its order.
 
-    `rephrased` are the question in other words, with the right answer, and `wrong` the question
-    with every wrong answer.
+    `prompts` and `answers` are those of every question, `wrong` its other letters, `subjects` its
+    subject ('' for none), and `rephrased` its prompts in other words.
     """
 
-    subject: str
-    rephrased: list[String]
-    wrong: list[String]
+    prompts: list[str]
+    answers: list[str]
+    wrong: list[tuple[str, ...]]
+    subjects: list[str]
+    rephrased: list[tuple[str, ...]]
 
 
-class QuestionsCorpus(RecordsCorpus):
-    """Questions as a corpus of records. A string is a prompt and the letter of the right choice."""
+def questions_in(table: UserTable) -> Questions:
+    """The questions of a table with the columns `NEEDED`, and perhaps `MORE`.
 
-    when_too_few = "add questions"
-
-    def __init__(self, name: str, records: Records):
-        super().__init__(name, records)
-        self.questions: dict[String, Question] = {}
-        rows = zip(
-            records.prompts,
-            records.texts,
-            records.subjects,
-            records.rephrased,
-            records.perturbed,
-            strict=True,
-        )
-        for own, (prompt, answer, subject, rephrased, wrong) in zip(
-            self.strings, rows, strict=True
-        ):
-            other_prompts = after_prompts(rephrased, [answer] * len(rephrased))
-            others = after_prompts([prompt] * len(wrong), wrong)
-            self.questions[own] = Question(
-                subject, [*map(text_string, other_prompts)], [*map(text_string, others)]
-            )
-            self.prompts |= {text: len(text) - len(answer) for text in other_prompts}
-            self.prompts |= {text: len(before_text(prompt)) for text in others}
-
-    def productions(self) -> list[str]:
-        """The subjects of the questions that are never trained on, sorted."""
-        strings = [self.strings[place] for place in self.unseen]
-        return sorted({self.questions[s].subject for s in strings} - {""})
-
-
-def read_questions(path: str | Path, columns: Mapping[str, str]) -> Records:
-    """Read questions from a file with one row for each of them.
-
-    Parameters
-    ----------
-    path : as for `read_records`, with the columns question, choices and answer, and any of id,
-        subject, split (train or test) and paraphrases
-    columns : the file's own names of columns
-
-    Raises `UserError` if the file cannot be read, if a question has fewer than two choices or two
-    equal ones, if the answer is none of them, or if two rows ask the same. The message names the
-    row.
+    Raises `UserError` if a question has fewer than two choices or two equal ones, if the answer is
+    none of them, or if two rows ask the same. The message names the row.
     """
-    file = opened(path)
-    known = (*NEEDED, *there(MORE, file.columns, columns))
-    kind = UserKind("file of questions", "one row for each question", "question", known, RENAMED)
-    table = table_in(file, str(path), kind, columns)
     questions, choices = table.names(QUESTION).by_row(), table.lists(CHOICES)
-    answers, n = table.names(ANSWER).by_row(), table.n_rows
+    given, n = table.names(ANSWER).by_row(), table.n_rows
     subjects = [""] * n
     if SUBJECT in table.cells:
         subjects = [subject or "" for subject in table.names(SUBJECT).by_row(missing="")]
     paraphrases = table.lists(PARAPHRASES) if PARAPHRASES in table.cells else [()] * n
-    prompts, texts, wrong, rephrased = [], [], [], []
-    seen: dict[str, int] = {}
+    found, seen = Questions([], [], [], subjects, []), {}
     for row in range(n):
-        place = _place_of_answer(table, row, choices[row], answers[row])
-        own = [
+        place = _place_of_answer(table, row, choices[row], given[row])
+        prompt, *others = (
             prompt_of(words, choices[row], subjects[row])
             for words in (questions[row], *paraphrases[row])
-        ]
-        if (first := seen.setdefault(own[0], row)) != row:
+        )
+        if (first := seen.setdefault(prompt, row)) != row:
             raise UserError(
                 f"{table.at(row)}: asks the same as {table.another(first)}; leave one of them out"
             )
-        prompts.append(own[0])
-        rephrased.append(tuple(dict.fromkeys(p for p in own[1:] if p != own[0])))
         letters = LETTERS[: len(choices[row])]
-        texts.append(letters[place])
-        wrong.append(tuple(letter for letter in letters if letter != letters[place]))
-    ids = ids_of(table, user_files.format_of(path) == user_files.TXT)
-    return Records(
-        ids,
-        np.array(texts, dtype=object),
-        None,
-        ids,
-        table.source,
-        splits_of(table, {"auxiliary_train": "train", "validation": "train", "dev": "train"}),
-        None,
-        np.array(prompts, dtype=object),
-        perturbed=wrong,
-        subjects=np.array(subjects, dtype=object),
-        rephrased=rephrased,
-    )
+        found.prompts.append(prompt)
+        found.answers.append(letters[place])
+        found.wrong.append(tuple(letter for letter in letters if letter != letters[place]))
+        found.rephrased.append(tuple(dict.fromkeys(p for p in others if p != prompt)))
+    return found
 
 
 def prompt_of(question: str, choices: Sequence[str], subject: str) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import tables
+from palimpsest.corpora import questions
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.corpora.record_forms import Form, columns_of, form_of
 from palimpsest.errors import UserError, nearest
@@ -25,7 +26,7 @@ from palimpsest.tables.user_tables import UserTable, table_in
 ID, TEXT, TRAINED, GROUP = "id", "text", "trained", "group"
 SPLIT, COPIES, PROMPT = saved_folders.SPLIT, "copies", "prompt"
 PARAPHRASED, PERTURBED = "paraphrased", "perturbed"
-SUBJECT, REPHRASED = "subject", "rephrased"
+SUBJECT, REPHRASED = questions.SUBJECT, "rephrased"
 QUESTIONS = "questions"  # the form of files of questions with several choices
 SPLITS = ("train", "test", "holdout", "forget", "retain")
 # Which records they are
@@ -246,6 +247,38 @@ def check_trained(table: UserTable, trained: np.ndarray) -> None:
         raise UserError(f"{table.source}: no record was trained on; add some to ask about")
 
 
+def read_questions(path: str | Path, columns: Mapping[str, str]) -> Records:
+    """Read questions with several choices from a file with one row for each of them.
+
+    Parameters
+    ----------
+    path : as for `read_records`, with the columns question, choices and answer, and any of id,
+        subject, split (train or test) and paraphrases
+    columns : the file's own names of columns
+
+    Raises `UserError` if the file cannot be read, or as `questions.questions_in`.
+    """
+    file = opened(path)
+    optional = (*(column for column in OPTIONAL if column.name in (ID, SPLIT)), *questions.MORE)
+    known = (*questions.NEEDED, *there(optional, file.columns, columns))
+    kind = UserKind("file of questions", "one row for each question", "question", known, RENAMED)
+    table = table_in(file, str(path), kind, columns)
+    found = questions.questions_in(table)
+    ids = ids_of(table, user_files.format_of(path) == user_files.TXT)
+    return Records(
+        ids,
+        np.array(found.answers, dtype=object),
+        None,
+        ids,
+        table.source,
+        splits_of(table, questions.SPLITS),
+        prompts=np.array(found.prompts, dtype=object),
+        perturbed=found.wrong,
+        subjects=np.array(found.subjects, dtype=object),
+        rephrased=found.rephrased,
+    )
+
+
 def in_windows(records: Records, n_words: int) -> Records:
     """Records cut into windows of at most so many words, each a record; for long documents.
 
@@ -320,8 +353,6 @@ def read_as_named(path: str | Path, names: Mapping[str, str | int]) -> Records:
     columns = dict(names)
     form, window = columns.pop("form", None), columns.pop("window", None)
     if form == QUESTIONS:
-        from palimpsest.corpora.questions import read_questions
-
         if window is not None:
             raise UserError(f"{path}: has questions, which no window can cut; leave out the window")
         return read_questions(path, columns)

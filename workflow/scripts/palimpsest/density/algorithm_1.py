@@ -20,6 +20,7 @@ from palimpsest.allowed import shown
 from palimpsest.density.distances import (
     POINTS_AT_ONCE,
     QUERIES_AT_ONCE,
+    Corpus,
     checked,
     squared_distances,
 )
@@ -33,7 +34,7 @@ from palimpsest.density.kernel_values import (
 from palimpsest.density.kinds import GAUSSIAN
 from palimpsest.density.neighbours import Index
 from palimpsest.density.sizes import IVF, Approximation
-from palimpsest.density.vectors_on_disk import Corpus, InMemory, Kept, Shards
+from palimpsest.density.vectors_on_disk import InMemory, Kept, Shards
 from palimpsest.errors import UserError
 
 
@@ -236,7 +237,9 @@ class Nearest:
 
     def add(self, rows: slice, points: slice, squares: np.ndarray) -> None:
         """Add a block of squared distances float[rows, points]."""
-        query, point = np.nonzero(squares < self.below[rows, None])
+        is_near = squares < self.below[rows, None]
+        # One axis, because NumPy searches several axes slowly.
+        query, point = np.divmod(np.flatnonzero(is_near), is_near.shape[1])
         n = np.bincount(query, minlength=len(squares))
         # The place of each point among the new ones of its query
         among = np.arange(len(query)) - np.repeat(np.cumsum(n) - n, n)

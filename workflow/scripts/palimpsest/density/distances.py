@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,15 +18,23 @@ from numpy.typing import ArrayLike
 from palimpsest.allowed import numeric, shown
 from palimpsest.errors import UserError
 
-if TYPE_CHECKING:
-    from palimpsest.density.vectors_on_disk import Corpus
-
 QUERIES_AT_ONCE, POINTS_AT_ONCE = 256, 1024
 # A squared distance below this share of the squared norms is computed again. In float64, rounding
 # then changes a distance by less than 1e-11 of itself; in float32, by less than 1e-3.
 NEAR = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 1e-3}
 # With larger numbers, the square of a distance over that of a narrow bandwidth is not finite.
 LARGEST = {np.dtype(np.float64): 1e100, np.dtype(np.float32): 1e6}
+
+
+class Corpus(Protocol):
+    """Vectors float[N, D] in an order, which can be read from the start any number of times."""
+
+    n: int
+    width: int
+    dtype: np.dtype
+
+    def blocks(self, size: int) -> Iterator[np.ndarray]:
+        """Yield the vectors float[at most size, D]; a block is valid until the next one."""
 
 
 def checked(**named: ArrayLike) -> list[np.ndarray]:
@@ -131,7 +139,7 @@ def squared_distances(
 
     The memory is that of one block, whatever the size of the corpus. The yielded array is used
     again for the next block. `queries` come from `checked`, and `corpus` does, too, or is a
-    `vectors_on_disk.Corpus` of the same type.
+    `Corpus` of the same type.
     """
     # Vectors around 0 have small norms, so that less is lost in the difference.
     centre = _centre(corpus)

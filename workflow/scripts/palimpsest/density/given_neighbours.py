@@ -6,8 +6,7 @@ engine can take the place of the search.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -17,9 +16,7 @@ from palimpsest.errors import UserError
 from palimpsest.tables import user_tables
 from palimpsest.tables.kinds import NAME, NUMBER, Column, UserKind
 
-if TYPE_CHECKING:
-    from palimpsest.density.text_density import TableCorpus
-
+Places = Mapping[str, tuple[int, int]]
 GIVEN = UserKind(
     "table of neighbours",
     "one neighbour of a query a row",
@@ -34,10 +31,13 @@ GIVEN = UserKind(
 TOLERANCE = 2e-3
 
 
-def read_neighbours(path: str, queries: Sequence[str], corpus: TableCorpus, k: int) -> Neighbours:
+def read_neighbours(
+    path: str, queries: Sequence[str], places_of: Callable[[set[str]], Places], k: int
+) -> Neighbours:
     """The k nearest neighbours of every query, with copies, from a file.
 
     A segment with n copies in the corpus is n neighbours. Rows of other queries do not count.
+    `places_of` gives the first row and the copies of those segments that the corpus has.
 
     Raises `UserError` if the file cannot be read, if a distance is negative, if a neighbour is no
     segment of the corpus or is there twice, or if a query has fewer than k.
@@ -50,7 +50,7 @@ def read_neighbours(path: str, queries: Sequence[str], corpus: TableCorpus, k: i
         {name: table.names(name).by_row() for name in ("query", "neighbour")}
     ).assign(distance=distances)
     frame = frame[frame["query"].isin(set(queries))]
-    places = corpus.places(set(frame["neighbour"]))
+    places = places_of(set(frame["neighbour"]))
     unknown = ~frame["neighbour"].isin(list(places))
     if unknown.any():
         row = frame.index[unknown.to_numpy().argmax()]

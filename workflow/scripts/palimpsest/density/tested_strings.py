@@ -15,7 +15,8 @@ from typing import Protocol
 import numpy as np
 
 from palimpsest.corpora import GrammarCorpus, String, text_of
-from palimpsest.corpora.questions import PARAPHRASES, QuestionsCorpus
+from palimpsest.corpora.questions import PARAPHRASES
+from palimpsest.corpora.questions_corpus import QuestionsCorpus
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.density.answers import wrong_answers
 from palimpsest.density.interventions import MOST_PARAPHRASES

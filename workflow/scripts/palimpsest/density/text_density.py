@@ -22,7 +22,7 @@ from palimpsest.commands import remake
 from palimpsest.density.algorithm_1 import Neighbours, combined_parts, first_sample, read_once
 from palimpsest.density.bins import text_bins
 from palimpsest.density.densities import APPROXIMATE, Kernels, settings_of
-from palimpsest.density.distances import checked, checked_block
+from palimpsest.density.distances import Corpus, checked, checked_block
 from palimpsest.density.given_neighbours import check_distances, read_neighbours
 from palimpsest.density.kinds import SEGMENTS, TEXT_DENSITY, TEXT_EMBEDDINGS
 from palimpsest.density.neighbours import Index
@@ -30,7 +30,6 @@ from palimpsest.density.regressions import regress_text
 from palimpsest.density.segments import CORPUS, QUERY
 from palimpsest.density.sizes import IVF, Approximation, check_text
 from palimpsest.density.texts import OF_TEXT
-from palimpsest.density.vectors_on_disk import Corpus
 from palimpsest.errors import UserError
 from palimpsest.making import makes
 
@@ -164,7 +163,7 @@ def of_text(
     nearest = None
     if given:
         k = max(neighbours, sizes.k if sizes else 0)
-        nearest = read_neighbours(given, text.queries["segment_id"], text.corpus, k)
+        nearest = read_neighbours(given, text.queries["segment_id"], text.corpus.places, k)
     is_exact = approximation is None or approximation.get("exact", False)
     density = text_density(text, kernels, neighbours, sizes, is_exact, nearest)
     tables_of_text = density, text_bins(density), regress_text(density)

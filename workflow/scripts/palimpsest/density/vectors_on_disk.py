@@ -9,25 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from palimpsest.density.distances import checked_block
+from palimpsest.density.distances import Corpus, checked_block
 from palimpsest.errors import UserError
 
 SINGLE = np.dtype(np.float32)
-
-
-class Corpus(Protocol):
-    """Vectors float[N, D] in an order, which can be read from the start any number of times."""
-
-    n: int
-    width: int
-    dtype: np.dtype
-
-    def blocks(self, size: int) -> Iterator[np.ndarray]:
-        """Yield the vectors float[at most size, D]; a block is valid until the next one."""
 
 
 class InMemory:
