@@ -100,7 +100,7 @@ def test_a_later_files_default_recipe_beats_earlier_recipes(mine):
     """It is the later word; what the later file itself says of a recipe is kept."""
     changed = experiment(DEFAULT, mine("recipes: {default: {epochs: 7}}")).settings
     assert changed.recipe("shortcuts")["epochs"] == changed.recipe("short")["epochs"] == 7
-    assert changed.recipe("shortcuts")["evaluate_every"] == 20
+    assert changed.recipe("shortcuts")["evaluate_every"] == 90
     text = "recipes: {default: {epochs: 7}, short: {epochs: 3}}"
     both = experiment(DEFAULT, mine(text)).settings
     assert (both.recipe("short")["epochs"], both.recipe("leakage")["epochs"]) == (3, 7)

@@ -1,16 +1,24 @@
 """The part of the report on information measures, with tables, with none and with one seed."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from helpers import information_worlds as worlds
 from palimpsest.estimates import with_interval
 from palimpsest.information.claims import QUESTIONS
-from palimpsest.information.kinds import EPOCHS, INFORMATION, MARKERS
+from palimpsest.information.kinds import (
+    EPOCHS,
+    GIVEN_ASSOCIATIONS,
+    GIVEN_LAYERS,
+    INFORMATION,
+    MARKERS,
+    SCORES,
+)
 from palimpsest.information.report import part, reading
 from palimpsest.statistics import Interval, student
 
-CHAPTERS = ["diversity", "comparison", "epochs"]
+CHAPTERS = ["diversity", "comparison", "epochs", "given"]
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +85,56 @@ def test_the_report_says_what_changes_when_memorisation_starts():
 )
 def test_a_change_is_read_by_its_interval(mean, lower, upper, words):
     assert reading(Interval(mean, lower, upper), -1) == words
+
+
+def given_layers(doses: tuple, seeds: int) -> pd.DataFrame:
+    """Two layers of a model for each seed and dose; entropy is 2 + dose + seed / 10."""
+    return pd.DataFrame(
+        [
+            {
+                "language": "mine",
+                "model": f"model-{place}-{seed}",
+                "seed": seed,
+                "dose": dose,
+                "layer_name": name,
+                "n_samples": 60,
+                "copies": 0.02,
+                "n_neurons": 8,
+                "n_degenerate": 2,
+                **dict.fromkeys(SCORES, 2 + (dose or 0) + seed / 10),
+            }
+            for seed in range(seeds)
+            for place, dose in enumerate(doses)
+            for name in ("first", "second")
+        ]
+    ).astype({"dose": float})
+
+
+def test_the_report_has_given_activations_by_dose_or_by_name():
+    """A row for each dose and layer, over the seeds; without doses, for each model and layer."""
+    tables = {GIVEN_LAYERS.name: given_layers((0.0, 0.5), 3)}
+    text = {each.id: each.before for each in part(tables).chapters}["given"]
+    assert text.count("<td>first</td>") == 2
+    assert with_interval(student([2.5, 2.6, 2.7])) in text
+    assert "25\N{NO-BREAK SPACE}%" in text
+    named = {GIVEN_LAYERS.name: given_layers((None, None), 1)}
+    text = {each.id: each.before for each in part(named).chapters}["given"]
+    assert "<td>model-1-0</td>" in text
+    assert "nan" not in text
+
+
+def test_the_report_says_how_given_models_are_ordered():
+    """What is compared with accuracy, dose or a given score; not the measures with each other."""
+    row = {"language": "mine", "n_models": 5, "n_seeds": 1, "tau": 0.6, "p_value": 0.233}
+    ends = ("tau", "pearson", "slope")
+    row |= {f"{name}{end}": np.nan for name in ends for end in ("_lower", "_upper")}
+    row |= {"pearson": 0.7, "slope": np.nan}
+    pairs = [("entropy", "accuracy"), ("entropy", "two_norm"), ("entropy", "mutual_information")]
+    rows = pd.DataFrame([{**row, "score": one, "other": other} for one, other in pairs])
+    text = {each.id: each.before for each in part({GIVEN_ASSOCIATIONS.name: rows}).chapters}[
+        "given"
+    ]
+    assert text.count("<td>entropy</td>") == 2
+    assert "<td>two norm</td>" in text
+    assert "0.233" in text
+    assert "nan" not in text

@@ -88,7 +88,6 @@ if information_block:
             runtime=30,
         params:
             **made_by("palimpsest.information.comparison:information_table"),
-            stand_in_gap=THRESHOLDS["stand_in_gap"],
             n_layers=blocks_of_model,
         script:
             "../scripts/make.py"

@@ -7,14 +7,11 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import traces
-from palimpsest.datasets.choices import candidates
 from palimpsest.datasets.kinds import STRINGS
-from palimpsest.information.epochs import contextual
 from palimpsest.information.intervention_data import AGREES, DISAGREES
 from palimpsest.information.interventions import percent_marked, percent_shuffled
 from palimpsest.information.kinds import COMPARED, INFORMATION, MARKERS, SHUFFLES
 from palimpsest.information.measured import means
-from palimpsest.information.trends import CONTEXTUAL, PLACEBOS
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.measures import bayes
 from palimpsest.memorisation.runs import per_token, restrict
@@ -43,7 +40,6 @@ def information_table(
     neurons: Sequence[pd.DataFrame],
     pairs: Sequence[pd.DataFrame],
     n_layers: int,
-    stand_in_gap: float,
 ) -> pd.DataFrame:
     """The table `information` of the runs of one model.
 
@@ -51,21 +47,19 @@ def information_table(
     ----------
     datasets, traces, answers, norms, neurons, pairs : of every run, in the same order
     n_layers : blocks of the model
-    stand_in_gap : nats; a string without a stand-in this near is in no contextual share
     """
     runs = zip(datasets, traces, answers, norms, neurons, pairs, strict=True)
-    parts = [of_run(Results(*run), stand_in_gap) for run in runs]
+    parts = [of_run(Results(*run)) for run in runs]
     return pd.concat(parts, ignore_index=True).assign(n_layers=n_layers)[INFORMATION.names]
 
 
-def of_run(run: Results, stand_in_gap: float) -> pd.DataFrame:
+def of_run(run: Results) -> pd.DataFrame:
     """One row for each site and position."""
     about = {**run.trace.run, **intervention(run.trace.run["variant"])}
     return means(run.neurons, run.pairs).assign(
         **about,
         **accuracies(run.answers),
         **at_the_end(run),
-        **contextual_at_the_end(run, stand_in_gap),
         two_norm=run.norms["two_norm"].iloc[0],
         frobenius=run.norms["frobenius"].iloc[0],
     )
@@ -104,22 +98,6 @@ def at_the_end(run: Results) -> dict[str, float]:
         "memorised": share_below(trace.loss[-1:], optimal, counts > 0),
         "memorised_unseen": share_below(trace.loss[-1:], optimal, counts == 0),
     }
-
-
-def contextual_at_the_end(run: Results, stand_in_gap: float) -> dict[str, float]:
-    """Shares of strings with a loss below their contextual threshold at the end of training.
-
-    Strings that the language of the training strings does not have can be no stand-ins.
-    """
-    strings = run.strings[np.isfinite(run.strings["optimal_loss"])]
-    names = CONTEXTUAL, PLACEBOS[CONTEXTUAL][0], "coverage"
-    if candidates(strings).sum() < 2:
-        return dict.fromkeys(names, np.nan)
-    # The rule for the start has no effect on whether a loss is below its threshold at the end.
-    memorised, unseen = contextual(strings, run.trace, "after_last_miss", stand_in_gap)
-    # Means over the strings that have a threshold; NaN if none has one
-    shares = [pd.Series(result.below_at(-1)).mean() for result in (memorised, unseen)]
-    return dict(zip(names, (*shares, memorised.is_known.mean()), strict=True))
 
 
 def share_below(loss: np.ndarray, optimal: np.ndarray, which: np.ndarray) -> float:

@@ -169,10 +169,12 @@ def _tabulated(
     learned = with_answers(grammar, **share)
     strings = [tuple(text.split()) for text in table["text"]]
     log_prob = learned.log_probability(strings)
-    optimal = _loss_of_answers(learned, strings, log_prob, request.predict_end)
+    # The end after the answer, if it is predicted, is always there.
+    n_tokens = 1 + request.predict_end
+    optimal = _loss_of_answers(learned, strings, log_prob, answers(grammar)) / n_tokens
     is_known = np.isfinite(log_prob)
     return table.assign(
-        n_tokens=1 + request.predict_end,
+        n_tokens=n_tokens,
         log_prob=np.where(is_known, log_prob, np.nan),
         optimal_loss=np.where(is_known, optimal, np.nan),
         group=pd.array([answer_of(string) for string in strings], dtype="string"),
@@ -180,16 +182,18 @@ def _tabulated(
 
 
 def _loss_of_answers(
-    grammar: Grammar, strings: Sequence[String], log_prob: np.ndarray, predict_end: bool
+    grammar: Grammar, strings: Sequence[String], log_prob: np.ndarray, names: Sequence[str]
 ) -> np.ndarray:
-    """The Bayes-optimal loss of the last symbol given those before it, nats per predicted token.
+    """The Bayes-optimal loss of the last symbol, float64[strings], nats.
 
-    float64[strings]; `log_prob` float64[strings] are their log probabilities. With `predict_end`,
-    the end of the string is predicted, too.
+    A model is only trained to predict last symbols, so it does not ask whether the string goes on:
+    the probability is that of the string among those that differ from it in the answer alone.
+    `log_prob` float64[strings] are log probabilities of the strings, and `names` all answers.
     """
-    whole = log_prob if predict_end else grammar.log_prefix_probability(strings)
-    before = grammar.log_prefix_probability([string[:-1] for string in strings])
+    others = [
+        grammar.log_probability([(*string[:-1], name) for string in strings]) for name in names
+    ]
     with np.errstate(invalid="ignore"):
-        loss = (before - whole) / (1 + predict_end)
+        loss = np.logaddexp.reduce(others) - log_prob
     # What rounding leaves of a sure answer must be no loss that a model can be below.
     return np.where(loss < SURE, 0.0, loss)

@@ -59,13 +59,6 @@ memorised float: share of the distinct training strings whose loss, that of the 
     Bayes-optimal loss at the end of training (docs/measures.md)
 memorised_unseen float?: the same of the evaluated strings that the language of the training strings
     has, the placebo; null if there are none
-contextual float?: share of the distinct training strings with stand-ins whose loss at the end is
-    below their contextual threshold; stand-ins are strings of equal frequency that are never
-    trained on, and thresholds are their lowest losses at the measured epochs; null without
-    stand-ins
-contextual_unseen float?: the same of the strings never trained on, the placebo: at most about half
-    of them are below their thresholds, which are lowest losses of strings like them
-coverage float?: share of the distinct training strings with stand-ins
 n_layers int: number of the model's blocks
 layer_name str: name of the array in the file of activations
 dose float?: how much is to be memorised, as the configuration says, such as alpha; null if it says
@@ -173,7 +166,7 @@ INFORMATION = Kind(
     columns(f"""
         model language size seed variant intervention share layer place position {MEASURED}
         n_answers accuracy accuracy_agrees accuracy_disagrees train_loss test_loss two_norm
-        frobenius memorised memorised_unseen contextual contextual_unseen coverage n_layers
+        frobenius memorised memorised_unseen n_layers
     """),
 )
 LAYERS = Kind(

@@ -22,12 +22,11 @@ pd = lazy_import("pandas")
 ENTROPY, INFORMATION = "entropy", "mutual_information"
 MEASURES = (ENTROPY, INFORMATION)
 ACCURACY, SHARE = "accuracy", "share"
-MEMORISED, CONTEXTUAL = "memorised", "contextual"
+MEMORISED = "memorised"
 # The placebo column of each measure, and its name in words
 PLACEBOS = {
     INFORMATION: ("mutual_information_permuted", "permuted strings"),
     MEMORISED: ("memorised_unseen", "strings never trained on"),
-    CONTEXTUAL: ("contextual_unseen", "strings never trained on"),
 }
 NORMS = ("two_norm", "frobenius")
 UNIT = ["model", "size", "seed"]
