@@ -115,10 +115,8 @@ def fidelity_page(rows: Iterable[dict[str, str]], tables: Container[str]) -> str
         "table (with a link) or a file. Empty: nothing here makes it.",
         "- **what came out** begins with the verdict: agrees, in part (some of its claims), "
         "disagrees, cannot tell, or no verdict. Empty: it was not run. Brackets are 95 % intervals "
-        "over the seeds, unless said otherwise. Where there are none, the number is that of other "
-        "seeds in [power.tsv](../config/power.tsv), and the verdict is one that 98 % of such "
-        "studies reach. [claims.md](claims.md) has the statistics; nothing is corrected for the "
-        "number of verdicts.",
+        "over the seeds, unless said otherwise. [claims.md](claims.md) has the statistics and the "
+        "bounds; nothing is corrected for the number of verdicts.",
         "",
         "Nobody here has run `config/paper.yaml`, the papers' own sizes. What was run is the "
         "default, [config/config.yaml](../config/config.yaml), on small models with random weights "
