@@ -168,13 +168,19 @@ def searched(queries: np.ndarray, corpus: np.ndarray, asked: density.Approximati
 
 def peak_of_files(folder: str, queries: np.ndarray, asked: density.Approximation) -> tuple:
     """Peak memory in GB and seconds of algorithm 1 on the files of a folder."""
-    before = peak_gb()
+    before = own_peak_gb()
     _, took = timed(
         lambda: density.parts_of_density(
             queries, density.Shards(folder), BANDWIDTH, approximation=asked
         )
     )
-    return peak_gb() - before, took
+    return own_peak_gb() - before, took
+
+
+def own_peak_gb() -> float:
+    """The most memory of this process so far, without that of the process that started it."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e9
 
 
 def on_disk(queries: np.ndarray, sizes: list[int], asked: density.Approximation) -> Iterator[Row]:
@@ -190,7 +196,8 @@ def on_disk(queries: np.ndarray, sizes: list[int], asked: density.Approximation)
         work = f"algorithm 1 from files, {len(queries):,} x {n:,} x {width}"
         yield shown(work, took, np.nan, "s", np.nan)
         held = n * width * 4 / 1e9
-        yield shown("  peak memory beyond the program's", grown, held, "GB", held / grown)
+        ratio = held / max(grown, 1e-3)
+        yield shown("  peak memory beyond the program's", grown, held, "GB", ratio)
 
 
 class Costs(NamedTuple):
