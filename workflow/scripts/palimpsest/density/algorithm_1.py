@@ -10,6 +10,8 @@ Karppa et al., DEANN: Speeding up kernel-density estimation using approximate ne
 search (2022).
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import NamedTuple
 

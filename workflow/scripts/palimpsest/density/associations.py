@@ -1,5 +1,7 @@
 """Rank correlations, plain and at equal values of a third variable."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -7,6 +7,8 @@ kernels are 1 at distance 0 and are not normalised to integrate to 1, as in the 
 Source: LMD3: Language Model Data Density Dependence, sections 3 and 4 and appendix A.1.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection
 
 import numpy as np

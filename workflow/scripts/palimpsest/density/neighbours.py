@@ -9,6 +9,8 @@ Sources: LMD3: Language Model Data Density Dependence, section 4.2 and footnote 
 Billion-scale similarity search with GPUs (2019).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from math import isqrt
 

@@ -16,6 +16,8 @@ the term where both density and loss depend on length.
 Source: LMD3: Language Model Data Density Dependence, appendix A.4, A.5 and A.9.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import NamedTuple
 

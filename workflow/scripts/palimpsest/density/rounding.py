@@ -4,6 +4,8 @@ The embeddings of users' texts are float32, so a distance is known to about 1e-6
 nothing in common with the queries is at distance sqrt(2) from each of them, up to this rounding.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -9,6 +9,8 @@ The bins of the paper span the whole range, so one sample far from the others wi
 entropy, ours, has the bins of the range without the outermost 1 % at both ends.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike

@@ -13,6 +13,8 @@ Source: the paper on information measures of neurons, appendix A.2 and algorithm
 Stögbauer and Grassberger, Estimating mutual information (2004), first estimator.
 """
 
+from __future__ import annotations
+
 import os
 import warnings
 from collections.abc import Sequence
@@ -272,7 +274,7 @@ class _Tables(NamedTuple):
     begins: np.ndarray
 
     @classmethod
-    def of(cls, values: np.ndarray) -> "_Tables":
+    def of(cls, values: np.ndarray) -> _Tables:
         """From float64[neurons, samples]."""
         n = values.shape[1]
         orders = np.argsort(values, axis=1, kind="stable").astype(np.int32)

@@ -1,5 +1,7 @@
 """Neurons as columns of activations, and neurons for which no measure can be computed."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -21,6 +21,8 @@ Difference-in-differences with multiple time periods (2021), theorem 2 and algor
 The bootstrap and Edgeworth expansion (1992), for studentised draws.
 """
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -160,14 +162,14 @@ class _Sums:
     drawn_variance: np.ndarray
 
     @classmethod
-    def zeros(cls, n_draws: int, n_cells: int) -> "_Sums":
+    def zeros(cls, n_draws: int, n_cells: int) -> _Sums:
         return cls(*np.zeros((3, n_cells)), *np.zeros((2, n_draws, n_cells)))
 
-    def add(self, places: slice, other: "_Sums") -> None:
+    def add(self, places: slice, other: _Sums) -> None:
         for name, values in vars(other).items():
             getattr(self, name)[..., places] += values
 
-    def minus(self, other: "_Sums") -> "_Sums":
+    def minus(self, other: _Sums) -> _Sums:
         return _Sums(
             self.mean - other.mean,
             self.variance + other.variance,
@@ -176,7 +178,7 @@ class _Sums:
             self.drawn_variance + other.drawn_variance,
         )
 
-    def divided_by(self, counts: np.ndarray) -> "_Sums":
+    def divided_by(self, counts: np.ndarray) -> _Sums:
         return _Sums(
             self.mean / counts,
             self.variance / counts**2,
@@ -217,7 +219,7 @@ class Group:
         signs: np.ndarray,
         stored: type = float,
         magnitude: np.ndarray | None = None,
-    ) -> "Group":
+    ) -> Group:
         """The group of units with the outcomes float64[units, times].
 
         `stored` is the type in which the outcomes were stored. `magnitude` is that of the outcomes
@@ -252,7 +254,7 @@ class Group:
         found[found] = is_constant(self.around[:, found], self.magnitude[found], self.n_terms)
         return found
 
-    def since(self, base: int | None) -> "Group":
+    def since(self, base: int | None) -> Group:
         """The changes of the outcomes since the base period; without one, the outcomes."""
         if base is None:
             return self

@@ -5,6 +5,8 @@ Units that are treated at the same time are a cohort. A unit of the validation s
 its cohort is infinite.
 """
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
