@@ -44,7 +44,8 @@ def write(
     claims : the table of this name
     shared : what the report's page is made from, too
     """
-    sections = [section(part, chapters, claims) for part in parts if part.name]
+    asked = (section(part, chapters, claims) for part in parts if part.name)
+    sections = [one for one in asked if one["figure"] or one["chapters"] or one["n_tests"]]
     pages = [{"file": OVERVIEW, "title": "Overview"}]
     pages += [{"file": one["file"], "title": one["title"]} for one in sections]
     pages += [{"file": CLAIMS, "title": "Claims"}, {"file": METHODS, "title": "Methods"}]
