@@ -252,7 +252,8 @@ SUPPORT = [
 DENSITIES = [*LEAKED, *SUPPORT]
 ESTIMATED = [job for job in DENSITIES if not job.startswith("embed_")]
 TRAIN_LEAKED = ["train/*/L6/n16-*"]
-TEXTS = ["segment_text/*", "embed_text/*", "text_density/*", "figure/text_density*"]
+TEXTS = ["segment_text/*", "embed_text/*", "text_density/*"]
+TEXTS += [f"figure/text_density{name}-*" for name in ("", "_lengths")]
 # Of information: what reads the tables of runs, what reads activations, and what reads models
 COMPARED = ["compare_information/*", *figures_of_information("shares", "associations"), *END]
 NEURONS = ["measure_neurons/*", *figures_of_information("entropy", "pairs"), *COMPARED]
@@ -465,9 +466,7 @@ CASES = {
         ],
     ),
     "`memorisation/start`": Case("memorisation={start: first_crossing}", AFTER_TRAINING),
-    "`memorisation/stand_in_gap`": Case(
-        "memorisation={stand_in_gap: 1}", [*AFTER_TRAINING, *COMPARED]
-    ),
+    "`memorisation/stand_in_gap`": Case("memorisation={stand_in_gap: 1}", AFTER_TRAINING),
     "`recipes/default/epochs`": Case(
         "recipes={default: {epochs: 5}}", [*TRAINING, *AFTER_TRAINING, *TRAIN_REPLICATES]
     ),
@@ -1087,7 +1086,7 @@ CASES = {
         changed(f"{LIBRARY}/density/leakage_data.py"), [*LEAKY, *TRAIN_LEAKED, *LEAKED, *END]
     ),
     "`density/kernel.py` of the library": Case(
-        changed(f"{LIBRARY}/density/kernel.py"), [*ESTIMATED, *TEXTS[2:], *END]
+        changed(f"{LIBRARY}/density/kernel.py"), [*ESTIMATED, *END]
     ),
     "`density/regressions.py` of the library": Case(
         changed(f"{LIBRARY}/density/regressions.py"),

@@ -173,6 +173,8 @@ def test_its_mistakes_are_told(project):
 def test_its_kinds_and_keys_are_in_the_reference_pages(project, tmp_path):
     """Written from what the section declares."""
     script = project.folder / "workflow/scripts/reference.py"
+    (project.folder / "docs").mkdir()
+    shutil.copy(ROOT / "docs/fidelity.tsv", project.folder / "docs")
     extended = {**os.environ, "PALIMPSEST_EXTENSIONS": str(project.folder / "my_folder")}
     subprocess.run([sys.executable, script, tmp_path], check=True, env=extended)
     assert "## repeated" in (tmp_path / "tables.md").read_text()

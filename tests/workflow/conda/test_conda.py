@@ -14,10 +14,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import stand_in
 import yaml
 from packaging.utils import canonicalize_name
+from safetensors.numpy import save_file
 
 from helpers.imports import third_parties
 from helpers.projects import CONFIGFILES, ROOT, TOUR, Project
@@ -34,6 +36,7 @@ TABLES = (
     "results/audit/example/small/findings.parquet",
     "results/audit/example/small/scores.parquet",
     "results/audit/questions/checkpoints/tiny-model/scores.parquet",
+    "results/information/activations/mine/neurons.parquet",
 )
 # All figures are drawn by one script, for which `test_environments.py` follows what each of them
 # imports; so here a figure of every section is drawn.
@@ -76,6 +79,8 @@ def with_study(folder: Path) -> Project:
     for seed, name in enumerate(("tiny-model", "tiny-other", "tiny-third")):
         tiny_language_models.write(folder / name, seed=seed)
     rows = [{"text": f"Ann {split}", "split": split} for split in ("forget", "retain", "holdout")]
+    activations = np.random.default_rng(0).normal(size=(40, 3))
+    save_file({"layer": activations}, folder / "given.safetensors")
     (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return project
 
