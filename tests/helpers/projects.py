@@ -56,8 +56,8 @@ def copy_what_was_compiled(project: Path, folder: Path) -> None:
 
 
 def with_the_tests_of_the_project(folder: Path) -> None:
-    """Copy the tests and the documentation into a folder that has the rest of the project."""
-    for name in ("tests", "docs", *WRITTEN):
+    """Copy tests, documentation and examples into a folder that has the rest of the project."""
+    for name in ("tests", "docs", "examples", *WRITTEN):
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name)
         else:
