@@ -16,10 +16,11 @@ import yaml
 
 from palimpsest import __version__
 from palimpsest.errors import UserError, refusing
+from palimpsest.sections import NAMES
 
 INSTALLED = "share/palimpsest"  # where a wheel puts the workflow, in the folder of its environment
 STUDY = "study.yaml"
-NAME = "mine"
+OWN = "mine"  # the name of what a study is given
 # By the word of the command: the target of Snakemake, or None for those that are given
 VERBS: Mapping[str, str | None] = {
     "plan": "plan",
@@ -29,7 +30,6 @@ VERBS: Mapping[str, str | None] = {
     "panel": "profiles",
     "audit": "audit",
 }
-SECTIONS = ("memorisation", "unlearning", "profiles", "density", "information", "records", "audit")
 COPIED = ("config", "profiles")
 SNAKEFILE = """# The workflow is that of the installed Palimpsest.
 include: {workflow!r}
@@ -122,7 +122,7 @@ def init(given: argparse.Namespace) -> None:
     for name in COPIED:
         shutil.copytree(source / name, folder / name, ignore=shutil.ignore_patterns("schemas"))
     if given.grammar:
-        shutil.copy(given.grammar, folder / "config/languages" / f"{NAME}.pcfg")
+        shutil.copy(given.grammar, folder / "config/languages" / f"{OWN}.pcfg")
     (folder / "Snakefile").write_text(SNAKEFILE.format(workflow=str(source / "Snakefile")))
     (folder / STUDY).write_text(yaml.safe_dump(study, sort_keys=False, default_flow_style=None))
     print(f"{folder}: made; next: cd {shlex.quote(str(folder))} && palimpsest run")
@@ -134,25 +134,23 @@ def configuration(given: argparse.Namespace, folder: Path) -> dict:
     asked = {}
     if given.records:
         file = os.path.relpath(given.records.resolve(), folder.resolve())
-        study["corpora"] = {NAME: {"file": file}}
+        study["corpora"] = {OWN: {"file": file}}
         if given.model:
             roles = {"model": given.model, "reference": given.reference}
-            one = {"corpus": NAME} | {
-                role: at(folder, name) for role, name in roles.items() if name
-            }
+            one = {"corpus": OWN} | {role: at(folder, name) for role, name in roles.items() if name}
             asked["records"] = {"checkpoints": {"tuned": one}}
         else:
-            asked["records"] = {"corpora": [NAME], "models": ["llama-3.2-1b-twin"]}
+            asked["records"] = {"corpora": [OWN], "models": ["llama-3.2-1b-twin"]}
     if given.grammar:
-        study["languages"] = [NAME]
+        study["languages"] = [OWN]
         asked["memorisation"] = {"studies": {"only": ["tradeoff"]}}
     if given.panel:
         file = os.path.relpath(given.panel.resolve(), folder.resolve())
         nothing = dict.fromkeys(("exact", "notions", "dilution"))
-        asked["profiles"] = {"models": [], **nothing, "panels": {NAME: file}}
+        asked["profiles"] = {"models": [], **nothing, "panels": {OWN: file}}
     if not asked:
         return study
-    return study | {name: asked.get(name) for name in SECTIONS}
+    return study | {name: asked.get(name) for name in NAMES}
 
 
 def at(folder: Path, model: str) -> str:

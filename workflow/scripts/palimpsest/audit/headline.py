@@ -12,7 +12,6 @@ pd = lazy_import("pandas")
 claims = lazy_import("palimpsest.claims")
 extraction = lazy_import("palimpsest.audit.extraction")
 intervals = lazy_import("palimpsest.records.intervals")
-references = lazy_import("palimpsest.audit.references")
 statistics = lazy_import("palimpsest.statistics")
 
 QUESTION = "What share of the records does the model continue word for word?"

@@ -52,19 +52,24 @@ def by_section(claims: pd.DataFrame, parts: Iterable[Part]) -> list[dict]:
     asking = [part for part in parts if part.questions]
     known = [question for part in asking for question in part.questions]
     asking.append(Part(questions=dict.fromkeys(set_aside(claims["question"], known), "")))
-    return [
-        {
-            "title": part.title,
-            "about": part.claims,
-            "n_claims": tested(rows)["claim"].nunique(),
-            "counts": counts(rows),
-            "any": not rows.empty,
-            "questions": by_question(rows, part.questions),
-        }
-        for part in asking
-        if part.questions
-        for rows in [claims[claims["question"].isin(list(part.questions))]]
-    ]
+    return [of_part(claims, part) for part in asking if part.questions]
+
+
+def of_part(claims: pd.DataFrame, part: Part) -> dict:
+    """The claims on the questions of a part, counted and question by question."""
+    rows = own_claims(claims, part)
+    return {
+        "title": part.title,
+        "about": part.claims,
+        "n_claims": tested(rows)["claim"].nunique(),
+        "counts": counts(rows),
+        "any": not rows.empty,
+        "questions": by_question(rows, part.questions),
+    }
+
+
+def own_claims(claims: pd.DataFrame, part: Part) -> pd.DataFrame:
+    return claims[claims["question"].isin(list(part.questions))]
 
 
 def set_aside(questions: Iterable[str], known: list[str]) -> list[str]:

@@ -47,8 +47,7 @@ def write(
     asked = (section(part, chapters, claims) for part in parts if part.name)
     sections = [one for one in asked if one["figure"] or one["chapters"] or one["n_tests"]]
     pages = [{"file": OVERVIEW, "title": "Overview"}]
-    pages += [{"file": one["file"], "title": one["title"]} for one in sections]
-    pages += [{"file": CLAIMS, "title": "Claims"}, {"file": METHODS, "title": "Methods"}]
+    pages += [*sections, {"file": CLAIMS, "title": "Claims"}, {"file": METHODS, "title": "Methods"}]
     rows = tests_of(sections)
     known = {
         **shared,
@@ -62,10 +61,9 @@ def write(
     script = hashed(template(__file__, SCRIPT).render())
     for page in pages:
         name = TEMPLATES.get(page["file"], OF_SECTION)
-        own = next((one for one in sections if one["file"] == page["file"]), None)
         allowed = script if page["file"] == CLAIMS else None
         made = template(__file__, name).render(
-            **known, here=page["file"], section=own, script=allowed
+            **known, here=page["file"], section=page, script=allowed
         )
         with tables.replacing(folder / page["file"]) as temporary:
             Path(temporary).write_text(made, encoding="utf-8")
@@ -77,8 +75,8 @@ def section(part: Part, chapters: Sequence[Mapping], claims: pd.DataFrame) -> di
     `first` is the row of its clearest verdict, and `figure` the first figure; its chapters have the
     others.
     """
-    rows = claims[claims["question"].isin(list(part.questions))]
-    counted = tests.tested(rows)
+    counted = tests.tested(tests.own_claims(claims, part))
+    of_part = tests.of_part(claims, part)
     found = chapters_in([part], chapters)
     figure = next((drawn for chapter in found for drawn in chapter["figures"]), None)
     rest = [
@@ -87,13 +85,12 @@ def section(part: Part, chapters: Sequence[Mapping], claims: pd.DataFrame) -> di
     ]
     decided = counted[counted["verdict"] != CANNOT_TELL].sort_values("p_holm", kind="stable")
     return {
+        **of_part,
         "name": part.name,
         "file": f"{part.name}.html",
-        "title": part.title,
         "part": part,
-        "questions": tests.by_question(rows, part.questions),
         "n_tests": len(counted),
-        "words": ", ".join(f"{n} {word}" for word, n in tests.counts(rows).items()),
+        "words": ", ".join(f"{n} {word}" for word, n in of_part["counts"].items()),
         "first": None if decided.empty else decided.iloc[0].to_dict(),
         "figure": figure,
         "chapters": [one for one in rest if one["figures"] or one["it"].before or one["it"].after],
