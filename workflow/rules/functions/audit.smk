@@ -10,9 +10,7 @@ AUDIT_TARGET = (
     "python {params.script:q} --corpus {input.corpus} --passes {output.passes}"
     " --continuations {output.continuations}"
     " --name {wildcards.model} --language {wildcards.language} {params.asked}"
-    f" --state {paths.STATE}"
-    " --threads {threads} --gpus {resources.gpu}"
-    f"{to_log('WARNING: ')}"
+    f"{ON_THIS_MACHINE}"
 )
 audited_targets = audit_section.targets(settings) if settings.block("audit") else {}
 attacks_of_audit = audit_section.attacks(settings) if settings.block("audit") else []

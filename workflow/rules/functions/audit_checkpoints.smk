@@ -9,9 +9,7 @@ ASK_CHECKPOINT_SCRIPT = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/
 ASK_CHECKPOINT = (
     "python {params.script:q} --corpus {input.corpus} --table {output.table}"
     " --name {wildcards.model} --language {wildcards.language} {params.asked}"
-    f" --state {paths.STATE}"
-    " --threads {threads} --gpus {resources.gpu}"
-    f"{to_log('WARNING: ')}"
+    f"{ON_THIS_MACHINE}"
 )
 has_audit = settings.block("audit") is not None
 sets_of_checkpoints = checkpoint_sets.sets(settings) if has_audit else {}

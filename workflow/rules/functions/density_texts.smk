@@ -11,9 +11,7 @@ EMBED_TEXT_SCRIPT = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/embe
 EMBED_TEXT = (
     "python {params.script:q} --name {wildcards.language} --segments {input.segments}"
     " --embeddings {output.table} {params.how} --models {params.models:q}"
-    f" --state {paths.STATE}"
-    " --threads {threads} --gpus {resources.gpu}"
-    f"{to_log('WARNING: ')}"
+    f"{ON_THIS_MACHINE}"
 )
 
 texts_of_users = own_texts.texts(settings) if settings.block("density") else {}

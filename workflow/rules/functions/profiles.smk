@@ -43,9 +43,7 @@ ASK_PANEL_SCRIPT = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/ask_p
 ASK_PANEL = (
     "python {params.script:q} --rows {input.rows} --table {output.table}"
     " --name {wildcards.language} --time {wildcards.model} {params.asked}"
-    f" --state {paths.STATE}"
-    " --threads {threads} --gpus {resources.gpu}"
-    f"{to_log('WARNING: ')}"
+    f"{ON_THIS_MACHINE}"
 )
 # The command that questions the trained models of streams
 QUESTION_STREAMS = query_command("continuations", "influences")

@@ -12,9 +12,7 @@ MEASURE_RECORDS_SCRIPT = os.path.relpath(
 MEASURE_RECORDS = (
     "python {params.script:q} --corpus {input.corpus} --table {output.table}"
     " --name {wildcards.model} --language {wildcards.language} {params.asked}"
-    f" --state {paths.STATE}"
-    " --threads {threads} --gpus {resources.gpu}"
-    f"{to_log('WARNING: ')}"
+    f"{ON_THIS_MACHINE}"
 )
 has_records = settings.block("records") is not None
 N_FOLDS = settings.block("records")["folds"] if has_records else 0

@@ -88,6 +88,10 @@ def to_log(warnings):
     )
 
 
+# The end of a command that asks models: where its state is, what it may use, and its log
+ON_THIS_MACHINE = (
+    f" --state {paths.STATE} --threads {{threads}} --gpus {{resources.gpu}}{to_log('WARNING: ')}"
+)
 HOW_TO_TRAIN = (
     " --learning-rate {params.learning_rate} --predict-end {params.predict_end}"
     f" --state {paths.STATE}"
