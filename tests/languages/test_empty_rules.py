@@ -86,10 +86,15 @@ def exact(grammar):
 
 
 def log(probability):
-    """log of a Fraction, however small."""
+    """log of a Fraction, however small: that of a number between 1/2 and 2, and of a power of 2.
+
+    The logs of numerator and denominator are in thousands here, and their difference has few
+    correct digits.
+    """
     if not probability:
         return -math.inf
-    return math.log(probability.numerator) - math.log(probability.denominator)
+    power = probability.numerator.bit_length() - probability.denominator.bit_length()
+    return math.log(probability / Fraction(2) ** power) + power * math.log(2)
 
 
 def iterated(grammar, strings):
