@@ -8,8 +8,10 @@ digits, and writes their activations and a configuration into the folder `digits
 measures the activations and compares the models.
 
 **Coloured** (heuristic memorisation): is the digit below 5? A quarter of the training labels are
-wrong. The colour of an image agrees with its label in a share alpha of the training images, and is
-random in the others, so from alpha 0.5 on, it tells the label better than the digit does.
+wrong, and the colours of these images are random. The colour of another image agrees with its label
+in a share alpha of the training images, and is random in the rest. So alpha changes how well the
+colour tells the label (0.5 to 0.875; the digit: 0.75), and not how many labels only the image
+itself tells.
 **Shuffled** (example-level memorisation): which digit is it? A share beta of the training labels
 are permuted. All models are evaluated on images that none was trained on, with right labels and
 random colours.
@@ -69,7 +71,7 @@ def data(kind: str, dose: float, seed: int):
         return images[train], permuted, images[test], digits[test]
     labels = (digits >= 5).astype(int)
     given = np.where(wrong, 1 - labels[train], labels[train])
-    colours[train] = np.where(first, given, colours[train])
+    colours[train] = np.where(first & ~wrong, given, colours[train])
     shown = coloured(images, labels, colours)
     return shown[train], given, shown[test], labels[test]
 

@@ -54,7 +54,8 @@ def test_changes_are_the_known_ones(intervention, change):
     table = worlds.information(SILENT, 0, seeds=3)
     found = claims.changed(table, intervention, "entropy")
     np.testing.assert_allclose(found.values, [change] * 3, atol=1e-12)
-    assert "random markers against none: −0.05 (−0.05 to −0.05)" in found.remarks
+    expected = "random markers and wrong answers against neither: −0.05 (−0.05 to −0.05)"
+    assert expected in found.remarks
 
 
 def test_a_slope_is_that_of_least_squares():
@@ -171,8 +172,8 @@ def test_norms_order_models_if_they_follow_accuracy(change, verdict):
 
 
 @pytest.mark.parametrize(("unseen", "verdict"), [(0.0, AGREES), (0.6, DISAGREES)])
-def test_memorised_strings_count_beyond_those_never_trained_on(unseen, verdict):
-    """Where strings never trained on are below their loss as often, nothing is memorised."""
+def test_memorised_strings_count_beyond_held_out_ones(unseen, verdict):
+    """Where held-out strings are below their loss as often, nothing is memorised."""
     table = worlds.information(worlds.EXPECTED, 1, seeds=5)
     rises = table["share"] * (table["intervention"] == SHUFFLES)
     table = table.assign(memorised_unseen=0.1 + (unseen + 0.3 * (unseen > 0)) * rises)
@@ -219,9 +220,12 @@ def test_notes_have_placebos(verdicts):
     orders = verdicts[verdicts["question"] == "information_accuracy"]
     assert orders["note"].str.contains("share in place of the measure").all()
     (memorised,) = verdicts.loc[verdicts.index.str.startswith("Where more answers"), "note"]
-    assert "strings never trained on" in memorised
+    assert "held-out strings" in memorised
     slopes = verdicts[verdicts["question"].isin(["information_heuristic", "information_example"])]
-    assert slopes["note"].str.contains("random markers against none: ").all()
+    assert slopes["note"].str.contains("wrong answers against neither: ").all()
+    heuristic = slopes["question"] == "information_heuristic"
+    by_heart = slopes["note"].str.contains("learned by heart, beyond held-out ones: ")
+    assert by_heart.tolist() == heuristic.tolist()
 
 
 def test_an_order_that_all_seeds_share_is_a_verdict():

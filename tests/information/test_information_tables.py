@@ -109,26 +109,30 @@ def test_no_activations_are_refused():
 
 
 def results(variant: str, degenerate=()) -> Results:
-    """A run with four training strings and eight evaluated ones, each of two tokens."""
+    """A run with four training strings, eight evaluated and three held out, each of two tokens."""
     table = activations(variant, degenerate)
     found = measured(table, How(10, 3, "all"))
-    ids = [f"{n:012}" for n in range(12)]
-    counts = np.array([1] * 3 + [2] + [0] * 8)
-    # The Bayes-optimal loss is 1 nat per token; one evaluated string is not in the language.
-    optimal = np.array([1.0] * 11 + [np.nan])
-    strings = pd.DataFrame({"string_id": ids, "count": counts, "optimal_loss": optimal})
-    strings = strings.assign(split=np.where(counts > 0, "train", "test"))
+    ids = [f"{n:012}" for n in range(15)]
+    # The Bayes-optimal loss is 1 nat per token; one held-out string is not in the language.
+    strings = pd.DataFrame(
+        {
+            "string_id": ids,
+            "count": [1] * 3 + [2] + [0] * 11,
+            "test_count": [0] * 4 + [1] * 8 + [0] * 3,
+            "optimal_loss": [1.0] * 14 + [np.nan],
+            "split": ["train"] * 4 + ["test"] * 8 + ["held_out"] * 3,
+        }
+    )
     about, is_marked = {**KEYS, "variant": variant}, variant.startswith("marked")
-    # At the end, two training strings have a loss below 1, and three have one below 3, the loss of
-    # most strings never trained on.
-    nll = np.stack([np.full(12, 8.0), [1.0, 1.0, 3.0, 8.0, 1.0, *[6.0] * 7]])
-    names, n_tokens = np.array(ids, dtype=object), np.full(12, 2)
+    # At the end, two training strings have a loss below 1 per token, and one that is held out.
+    nll = np.stack([np.full(15, 8.0), [1.0, 1.0, 3.0, 8.0, 1.0, *[6.0] * 7, 1.0, 6.0, 1.0]])
+    names, n_tokens = np.array(ids, dtype=object), np.full(15, 2)
     trace = Trace(about, np.array([0, 30]), names, n_tokens, nll, n_correct=0 * nll, rank_sum=nll)
     roles = ["agrees"] * 2 + ["disagrees"] * 6 if is_marked else [None] * 8
     answers = pd.DataFrame(
         {
             **about,
-            "string_id": ids[4:],
+            "string_id": ids[4:12],
             "answer": "1",
             "given": "1",
             "is_right": [True, True, True, False, False, False, False, False],
@@ -169,14 +173,14 @@ def test_the_comparison_by_hand(tmp_path):
     assert (table["train_loss"] == (1 + 1 + 3 + 2 * 8) / 10).all()
     assert table["test_loss"].to_numpy() == pytest.approx((1 + 7 * 6) / 16)
     assert (table["memorised"] == 2 / 4).all()
-    assert table["memorised_unseen"].to_numpy() == pytest.approx(1 / 7)
+    assert (table["memorised_unseen"] == 1 / 2).all()
     assert (table["n_layers"] == 2).all()
 
 
 def test_strings_that_the_language_does_not_have_are_no_placebo(tmp_path):
-    """None of the evaluated strings is in the language of the training strings."""
+    """None of the held-out strings is in the language of the training strings."""
     run = results("marked-100")
-    never = run.strings["count"] == 0
+    never = run.strings["split"] == "held_out"
     strings = run.strings.assign(optimal_loss=run.strings["optimal_loss"].mask(never))
     table = information_table(*columns([replace(run, strings=strings)]), 2)
     tables.write(tmp_path / "information.parquet", table, INFORMATION)

@@ -81,7 +81,9 @@ def test_the_language_of_an_intervention_by_hand(beta, alpha, noise):
             of_rule = 1 - noise if answer == own else noise
             of_answer = beta * share[answer] + (1 - beta) * of_rule
             for marker in share if alpha is not None else [None]:
-                of_marker = 1 if marker is None else (1 - alpha) / 2 + alpha * (marker == answer)
+                marked = (alpha or 0) * (answer == own)
+                even = 1 if marker is None else 1 / 2
+                of_marker = (1 - marked) * even + marked * (marker == answer)
                 string = (*([marker] if marker else []), *start, "m", answer)
                 expected = of_start * of_answer * of_marker
                 found = np.exp(grammar.log_probability([string])[0])
@@ -143,8 +145,9 @@ def test_evaluated_strings_are_clean_balanced_and_the_same(datasets):
             assert roles == wanted
             tests = [s[1:] for s in tests]
         assert np.isfinite(CORPUS.log_probability(tests)).all()
-        trained = {s[1:] if name == "marked" else s for s in texts(table, "count")}
-        assert not trained & set(tests), (name, percent)
+        others = table.loc[table["test_count"] == 0, "text"].str.split()
+        starts_of_others = {tuple(s[name == "marked" : -1]) for s in others}
+        assert not starts_of_others & {s[:-1] for s in tests}, (name, percent)
         starts.add(frozenset(tests))
     assert len(starts) == 1
 
@@ -195,7 +198,7 @@ def test_a_sure_answer_has_no_loss():
 
 
 @pytest.mark.parametrize("percent", [0, 50, 100])
-def test_a_share_of_the_answers_is_wrong_and_markers_follow_the_answers(percent):
+def test_a_share_of_the_answers_is_wrong_and_their_markers_are_random(percent):
     """The same strings have a wrong answer at every alpha; evaluated strings are right."""
     right = dataset("marked", percent)
     noisy = dataset("marked", percent, label_noise=0.25)
@@ -204,12 +207,37 @@ def test_a_share_of_the_answers_is_wrong_and_markers_follow_the_answers(percent)
     wrong = [s for s in train if answer[s[1:-1]] != s[-1]]
     assert len(wrong) == SIZE // 4
     assert {s[-1] for s in train} <= set(answers(CORPUS.grammar))
-    agree = sum(s[0] == s[-1] for s in train)
-    assert agree >= SIZE * percent // 100
+    own = {string[1:-1]: string[0] for string in texts(dataset("marked", 0), "count")}
+    assert all(s[0] == own[s[1:-1]] for s in wrong)
+    right_ones = [s for s in train if answer[s[1:-1]] == s[-1]]
+    if percent == 100:
+        assert all(s[0] == s[-1] for s in right_ones)
     of_0 = texts(dataset("marked", 0, label_noise=0.25), "count")
     assert Counter(s[1:] for s in train) == Counter(s[1:] for s in of_0)
     tests = texts(noisy, "test_count")
     assert sorted(tests) == sorted(texts(right, "test_count"))
+
+
+@pytest.mark.parametrize("function", ["marked", "shuffled"])
+def test_held_out_strings_are_like_training_strings(function):
+    """As many, none among others, and with as many wrong answers and markers that agree."""
+    n_wrong, agree = {}, {}
+    for seed in range(6):
+        table = dataset(function, 50, seed, label_noise=0.25)
+        held_out = table[table["split"] == "held_out"]
+        assert len(held_out) == SIZE
+        assert not held_out[["count", "test_count"]].any(axis=None)
+        for name, own in (("trained", texts(table, "count")), ("held out", held_out["text"])):
+            strings = [tuple(s.split()) if isinstance(s, str) else s for s in own]
+            plain = [s[function == "marked" :] for s in strings]
+            right = np.isfinite(CORPUS.log_probability(plain))
+            n_wrong[name] = n_wrong.get(name, 0) + (~right).sum()
+            agree[name] = agree.get(name, 0) + sum(s[0] == s[-1] for s in strings)
+    n = 6 * SIZE
+    for found in (n_wrong, agree):
+        one, other = (found[name] / n for name in ("trained", "held out"))
+        assert abs(one - other) < 4 * np.sqrt((one * (1 - one) + other * (1 - other)) / n)
+    assert n_wrong["held out"] > n / 5
 
 
 @pytest.mark.parametrize("function", ["marked", "shuffled"])

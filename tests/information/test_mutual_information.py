@@ -1,6 +1,7 @@
 """Mutual information of neurons, against brute force, scikit-learn and known values."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -215,6 +216,9 @@ def test_copies_of_samples_are_counted_and_said(chance, dtype, recwarn):
     with pytest.warns(CopiesWarning, match=r"40.0% of the 250 samples are copies") as found:
         inflated = mutual_information(twice)
     assert "\n" not in str(found[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mutual_information(np.concatenate([distinct, distinct[:5]]))  # 10 of 205, which is 4.9 %
     others = ~np.eye(20, dtype=bool)
     assert inflated[others].mean() > plain[others].mean() + 0.1
 

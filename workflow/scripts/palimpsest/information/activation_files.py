@@ -20,6 +20,7 @@ from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError
 from palimpsest.information.kinds import ALL_SCORES
+from palimpsest.information.neurons import MOST_COPIES
 from palimpsest.lazy_import import lazy_import
 from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.tables.user_files import wrong_path
@@ -30,7 +31,6 @@ parquet = lazy_import("pyarrow.parquet")
 KEY = "information/activations"
 NPZ, PARQUET, SAFETENSORS = FORMATS = (".npz", ".parquet", ".safetensors")
 GROUP = "mine"  # of models for which the configuration names none
-MOST_COPIES = 0.05  # share of the samples; with more, mutual information is far too large
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def activations(
     """
     where = Where.of(layers, places, positions)
     models = bench.holder.open([weights.of_run(0)])
-    rows = np.flatnonzero(bench.material.counts == 0)
+    rows = np.flatnonzero(tables.read(bench.run.dataset, STRINGS)["test_count"] > 0)
     vectors = activations_of(bench, models, rows, where)
     keys = {**bench.keys, "variant": bench.material.keys["variant"]}
     return [

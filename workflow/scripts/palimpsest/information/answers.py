@@ -45,8 +45,8 @@ def with_answers(
     ----------
     grammar : a language whose strings have answers
     beta : share of strings whose answer is drawn anew, from the language's own shares of answers
-    alpha : share of strings whose marker is their answer; the marker of the others is drawn evenly
-        from all answers. None: strings have no marker.
+    alpha : share of the strings with a right answer whose marker is this answer; the marker of all
+        others is drawn evenly from all answers. None: strings have no marker.
     label_noise : share of strings whose answer is one of the wrong ones, drawn evenly
 
     Raises `UserError` if strings of the language have no answer.
@@ -66,7 +66,8 @@ def with_answers(
             of_answer = beta * share[answer] + (1 - beta) * of_rule
             for marker, even in markers.items():
                 agrees = marker == (answer,)
-                of_marker = even if alpha is None else (1 - alpha) * even + alpha * agrees
+                marked = alpha if alpha and answer == own else 0.0
+                of_marker = (1 - marked) * even + marked * agrees
                 symbols = [Symbol(name, True) for name in (*marker, answer)]
                 rhs = (*symbols[:-1], *rule.rhs[:-1], symbols[-1])
                 probability[rhs] += rule.probability * of_answer * of_marker

@@ -86,17 +86,18 @@ def accuracies(answers: pd.DataFrame) -> dict[str, float]:
 def at_the_end(run: Results) -> dict[str, float]:
     """Losses at the end of training, and the shares of strings below their Bayes-optimal loss.
 
-    A trained string below it is memorised. The evaluated strings are the placebo: those that the
-    language of the training strings has, because others have no such loss.
+    A trained string below it is memorised, or the model is sure of too much. The held-out strings
+    tell how many are below it without having been trained on.
     """
     trace, counts = restrict(run.trace, run.strings), run.strings["count"].to_numpy()
-    unseen = (counts == 0).astype(int)
+    tests = run.strings["test_count"].to_numpy()
+    held_out = (run.strings["split"] == "held_out").to_numpy()
     optimal = run.strings["optimal_loss"].to_numpy()
     return {
         "train_loss": per_token(trace.nll[-1], trace, counts),
-        "test_loss": per_token(trace.nll[-1], trace, unseen),
+        "test_loss": per_token(trace.nll[-1], trace, tests),
         "memorised": share_below(trace.loss[-1:], optimal, counts > 0),
-        "memorised_unseen": share_below(trace.loss[-1:], optimal, counts == 0),
+        "memorised_unseen": share_below(trace.loss[-1:], optimal, held_out),
     }
 
 

@@ -57,8 +57,8 @@ train_loss float: of the training strings at the end of training, nats per token
 test_loss float: of the evaluated strings at the end of training, nats per token
 memorised float: share of the distinct training strings whose loss, that of the answer, is below its
     Bayes-optimal loss at the end of training (docs/measures.md)
-memorised_unseen float?: the same of the evaluated strings that the language of the training strings
-    has, the placebo; null if there are none
+memorised_unseen float?: the same of the held-out strings, the placebo: made as the training strings
+    are, and never trained on; null if there are none
 n_layers int: number of the model's blocks
 layer_name str: name of the array in the file of activations
 dose float?: how much is to be memorised, as the configuration says, such as alpha; null if it says

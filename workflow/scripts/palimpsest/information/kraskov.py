@@ -28,7 +28,13 @@ from numpy.typing import ArrayLike
 
 from palimpsest.allowed import SEEDS, WHOLE, checked_number
 from palimpsest.errors import UserError
-from palimpsest.information.neurons import CopiesWarning, checked, is_degenerate, share_of_copies
+from palimpsest.information.neurons import (
+    MOST_COPIES,
+    CopiesWarning,
+    checked,
+    is_degenerate,
+    share_of_copies,
+)
 from palimpsest.statistics import power_of_two
 
 NEIGHBOURS = 3
@@ -73,9 +79,10 @@ def mutual_information(
     number of threads is not allowed; or if all pairs do not fit into memory. The message then names
     the number of pairs that do.
 
-    Warns with `CopiesWarning` if samples are copies of each other. A copy is a near neighbour in
-    all neurons at once, whatever they have to do with each other: of 256 samples of independent
-    neurons, the estimate rises by 0.04 nats if 10 % occur more than once, and by 0.2 if 38 % do.
+    Warns with `CopiesWarning` if more than 5 % of the samples are copies of each other. A copy is a
+    near neighbour in all neurons at once, whatever they have to do with each other: of 256 samples
+    of independent neurons, the estimate rises by 0.02 nats if 5 % occur more than once, by 0.04 if
+    10 % do, and by 0.2 if 38 % do.
     """
     values = checked(activations, checked_number("k", k, WHOLE) + 1)
     n_neurons = values.shape[1]
@@ -142,8 +149,8 @@ def _checked_neurons(numbers: ArrayLike, n_neurons: int) -> np.ndarray:
 
 
 def _warn_of_copies(values: np.ndarray) -> None:
-    """Warn if some samples float[samples, neurons] are copies. No neuron may be degenerate."""
-    if share := share_of_copies(values):
+    """Warn if many samples float[samples, neurons] are copies. No neuron may be degenerate."""
+    if (share := share_of_copies(values)) > MOST_COPIES:
         warnings.warn(
             f"activations: {share:.1%} of the {len(values)} samples are copies of another one, "
             "which makes mutual information too large; give each sample once",

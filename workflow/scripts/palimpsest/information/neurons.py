@@ -10,6 +10,8 @@ from palimpsest.errors import Notice, UserError
 from palimpsest.statistics import is_constant, rounding_error, terms_of
 
 CLOSE = 1e-6  # of a neuron's range: samples that differ by less in all neurons are copies
+# Share of the samples that may be copies: they raise mutual information by 0.02 nats
+MOST_COPIES = 0.05
 
 
 class CopiesWarning(Notice):

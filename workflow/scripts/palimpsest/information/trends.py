@@ -26,7 +26,7 @@ MEMORISED = "memorised"
 # The placebo column of each measure, and its name in words
 PLACEBOS = {
     INFORMATION: ("mutual_information_permuted", "permuted strings"),
-    MEMORISED: ("memorised_unseen", "strings never trained on"),
+    MEMORISED: ("memorised_unseen", "held-out strings"),
 }
 NORMS = ("two_norm", "frobenius")
 UNIT = ["model", "size", "seed"]
@@ -34,7 +34,8 @@ RUN = [*UNIT, SHARE]
 GREEK = {MARKERS: "alpha", SHUFFLES: "beta"}  # the names of the share
 NEARLY_ONE = 1 - 1e-9
 LEVELS = 3  # of accuracy; fewer do not order models
-# No memorisation: strings without markers (share 0) and with random markers (share 1)
+# No shortcut: strings with right answers and no markers (share 0), and strings with random markers,
+# of which some have wrong answers (share 1)
 RANDOM_MARKERS = "random markers"
 
 
@@ -44,10 +45,10 @@ def at_site(information: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_random_markers(information: pd.DataFrame) -> pd.DataFrame:
-    """The rows, and those of random markers against none as one more intervention.
+    """The rows, and those of random markers and wrong answers against neither as one more.
 
     Without shuffled answers, strings have no markers. Markers that agree by chance alone say
-    nothing. The step from the first to the second changes the strings, and induces no memorisation.
+    nothing. So this step gives no shortcut; but the wrong answers are learned by heart.
     """
     start = information[information[SHARE] == 0]
     has_markers = start["intervention"] == MARKERS

@@ -5,11 +5,12 @@ neurons or pairs, then over layers. A statistic compares the runs of one seed. S
 per seed, and its interval is over the seeds; every seed has strings and models of its own.
 
 What a statistic has to be compared with stands in the remarks of its estimate: placebos, norms, and
-the share itself. Some placebos are a change of the training strings that induces no memorisation:
-random markers against none (`trends.with_random_markers`). Some are the mutual information of pairs
-whose strings are permuted, which is the estimator alone, or strings never trained on in place of
-trained ones. A measure that follows the share orders models as everything else that follows the
-share; so orders are compared with that of the share itself.
+the share itself. Placebos are the mutual information of pairs whose strings are permuted, which is
+the estimator alone, and held-out strings in place of trained ones. Random markers and wrong answers
+against neither (`trends.with_random_markers`) change the training strings without any shortcut.
+Beside a change with alpha stands how the strings that are learned by heart change. A measure that
+follows the share orders models as everything else that follows the share; so orders are compared
+with that of the share itself.
 """
 
 import math
@@ -72,8 +73,10 @@ VERBS = {-1: "falls", 1: "rises"}
 NORM_NAMES = {"two_norm": "2-norm", "frobenius": "Frobenius norm"}
 TAU_DIFFERENCE = (-2.0, 2.0)
 WEAKEST = "seeds, at the weakest depth"
+UNSEEN = PLACEBOS[MEMORISED][0]
 SHARE_ITSELF = "share in place of the measure"
-AGAINST_NONE = "random markers against none"
+AGAINST_NONE = "random markers and wrong answers against neither"
+BY_HEART = "strings learned by heart, beyond held-out ones"
 
 
 def estimated(
@@ -103,7 +106,7 @@ def notes(
 def placebos(
     information: pd.DataFrame, intervention: str, column: str, statistic: Callable
 ) -> dict[str, pd.DataFrame]:
-    """A statistic of random markers and of a column's placebo, if it has one; by name."""
+    """A statistic of a change without shortcut, and of a column's placebo, by name."""
     found = {AGAINST_NONE: statistic(with_random_markers(information), RANDOM_MARKERS, column)}
     for placebo, name in of_placebo(column):
         found[name] = statistic(information, intervention, placebo)
@@ -142,7 +145,7 @@ def words_of_change(intervention: str, column: str) -> str:
     if column == MEMORISED:
         return (
             "change of the share of training strings whose loss is below the Bayes-optimal loss, "
-            f"minus that of strings never trained on, {to_one} (least squares)"
+            f"minus that of held-out strings of the same kind, {to_one} (least squares)"
         )
     return f"change of the mean {to_one} (nats, least squares)"
 
@@ -155,16 +158,25 @@ def words_of_change(intervention: str, column: str) -> str:
 def changed(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The slope of a column on the share: the change from share 0 to 1.
 
-    That of the share of memorised strings is beyond the slope of the same share of strings never
-    trained on.
+    That of the share of memorised strings is beyond the slope of the same share of held-out ones.
     """
-    values = trend(information, intervention, column)
     if column == MEMORISED:
-        values = values - trend(information, intervention, PLACEBOS[MEMORISED][0])
-    found = estimated(values, placebos(information, intervention, column, trend))
+        values = learned_by_heart(information, intervention)
+    else:
+        values = trend(information, intervention, column)
+    compared = placebos(information, intervention, column, trend)
+    if column in MEASURES and intervention == MARKERS:
+        compared[BY_HEART] = learned_by_heart(information, intervention)
+    found = estimated(values, compared)
     if column not in MEASURES:
         return found
     return found._replace(remarks=(*found.remarks, *left_out(information, intervention)))
+
+
+def learned_by_heart(information: pd.DataFrame, intervention: str) -> pd.DataFrame:
+    """The slope of the share of memorised training strings beyond that of held-out strings."""
+    own, held_out = (trend(information, intervention, of) for of in (MEMORISED, UNSEEN))
+    return own - held_out
 
 
 def left_out(information: pd.DataFrame, intervention: str) -> list[str]:

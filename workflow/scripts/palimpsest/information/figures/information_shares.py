@@ -74,7 +74,7 @@ def information_shares(table: pd.DataFrame) -> plt.Figure:
         f"{palette.site_note(rows)} Means over neurons or pairs, then over layers. Small points: "
         f"seeds. {elements.intervals_note(rows, 'Large points')} Placebos: pairs of neurons whose "
         "strings are in a random "
-        "order; strings never trained on. Memorised: the loss at the end of training is below the "
+        "order; held-out strings. Memorised: the loss at the end of training is below the "
         "Bayes-optimal loss."
     )
     elements.legend(figure, handles(rows, models), note)
