@@ -50,6 +50,16 @@ def test_it_is_that_of_brute_force(chance, n, k):
     assert np.isnan(np.diag(found)).all()
 
 
+def test_algorithm_3_without_the_point_itself_would_be_larger(chance):
+    """Its text does not say whether the point is in its own count; docs/information.md says which."""
+    larger = []
+    for _ in range(10):
+        x, y = correlated(chance, 400, 0.8).T
+        with_itself = brute_force(x, y, 3, standardise=False)
+        larger.append(brute_force(x, y, 3, standardise=False, itself=0) - with_itself)
+    assert np.mean(larger) == pytest.approx(0.1, abs=0.02)
+
+
 def test_neurons_that_are_not_divided_are_those_of_the_papers_algorithm(chance):
     """Algorithm 3 takes neurons as they are, so the estimate depends on their scales."""
     activations = chance.normal(size=(400, 4)) * [1, 1, 30, 0.01]

@@ -36,7 +36,8 @@ is_degenerate bool: whether the neuron is constant or not finite
 first int: number of the first neuron
 second int: number of the second neuron, which is larger
 mutual_information float?: mean over pairs, nats; null without pairs
-as_printed float: nats, where neurons are not divided by their standard deviations first
+as_printed float: nats, where neurons are not divided by their standard deviations first, as in the
+    paper's algorithm 3; its count of near points includes the point itself
 mutual_information_as_printed float?: the same, where neurons are not divided by their standard
     deviations first; null without pairs
 permuted float: the same, after the strings of the second neuron are permuted (put in a random
