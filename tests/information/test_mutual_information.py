@@ -51,7 +51,7 @@ def test_it_is_that_of_brute_force(chance, n, k):
 
 
 def test_algorithm_3_without_the_point_itself_would_be_larger(chance):
-    """Its text does not say whether the point is in its own count; docs/information.md says which."""
+    """Its text does not say whether a point is in its own count; the page says which we read."""
     larger = []
     for _ in range(10):
         x, y = correlated(chance, 400, 0.8).T
