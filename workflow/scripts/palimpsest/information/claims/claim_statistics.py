@@ -160,23 +160,21 @@ def changed(information: pd.DataFrame, intervention: str, column: str) -> Estima
 
     That of the share of memorised strings is beyond the slope of the same share of held-out ones.
     """
-    if column == MEMORISED:
-        values = learned_by_heart(information, intervention)
-    else:
-        values = trend(information, intervention, column)
-    compared = placebos(information, intervention, column, trend)
+    slope = learned_by_heart if column == MEMORISED else trend
+    values = slope(information, intervention, column)
+    compared = placebos(information, intervention, column, slope)
     if column in MEASURES and intervention == MARKERS:
-        compared[BY_HEART] = learned_by_heart(information, intervention)
+        compared[BY_HEART] = learned_by_heart(information, intervention, MEMORISED)
     found = estimated(values, compared)
     if column not in MEASURES:
         return found
     return found._replace(remarks=(*found.remarks, *left_out(information, intervention)))
 
 
-def learned_by_heart(information: pd.DataFrame, intervention: str) -> pd.DataFrame:
-    """The slope of the share of memorised training strings beyond that of held-out strings."""
-    own, held_out = (trend(information, intervention, of) for of in (MEMORISED, UNSEEN))
-    return own - held_out
+def learned_by_heart(information: pd.DataFrame, intervention: str, column: str) -> pd.DataFrame:
+    """The slope of `memorised` beyond that of held-out strings; of their own column, its slope."""
+    own = trend(information, intervention, column)
+    return own - trend(information, intervention, UNSEEN) if column == MEMORISED else own
 
 
 def left_out(information: pd.DataFrame, intervention: str) -> list[str]:
