@@ -267,6 +267,53 @@ def test_each_pair_of_models_has_a_verdict_of_its_own(world):
     }
 
 
+def test_common_errors_alone_predict_nothing():
+    """Nothing is memorised by two models that are measured on the same strings.
+
+    The plain correlation alone would agree in more than half of such studies.
+    """
+    verdicts, after = [], []
+    for study in range(40):
+        table = worlds.two_models(study)
+        own = table[(table["model"] != table["other"]) & (table["cells"] == "after")]
+        after.append(own["correlation"].mean())
+        judged = judge_all(CLAIMS, {"profile_correlation": table}).set_index("claim")
+        verdicts.append(judged.loc[SAME, "verdict"])
+    assert np.mean(after) > 0.7
+    # At an error rate of 5 %, 7 or less of 40 agree in 99.9 % of such counts.
+    assert verdicts.count("agrees") <= 7
+    assert "disagrees" not in verdicts
+
+
+def test_common_errors_do_not_hide_a_profile_that_is_predicted():
+    """They are alike before the treatment, but the profiles are alike beyond them."""
+
+    def strong(cohort, since):
+        return 20 * np.sin(cohort) - since
+
+    table = worlds.two_models(0, (strong, lambda g, d: 2 * strong(g, d)))
+    judged = judge_all(CLAIMS, {"profile_correlation": table}).set_index("claim")
+    assert judged.loc[SAME, "verdict"] == "agrees"
+
+
+def test_effects_that_only_fade_alike_are_not_alike_within_lags():
+    """Each cohort has a level of its own in each model; only the fading is common."""
+
+    def fading(number):
+        levels = 1 + 0.3 * np.random.default_rng(number).normal(size=9)
+        return lambda cohort, since: 60 * levels[cohort] * (0.15 + 0.85 * 0.5**since)
+
+    table = pd.concat(
+        [worlds.two_models(n, (fading([n, 1]), fading([n, 2])), seeds=1) for n in range(20)]
+    )
+    own = table[(table["model"] != table["other"]) & (table["cells"] == "after")]
+    assert own["correlation"].mean() > 0.75
+    assert abs(own["within_lags"].mean()) < 0.3
+    alike = worlds.two_models(0, (fading(1), fading(1)))
+    alike = alike[(alike["model"] != alike["other"]) & (alike["cells"] == "after")]
+    assert (alike["within_lags"] > 0.9).all()
+
+
 def test_an_influence_function_that_equals_retraining_is_unbiased(without_noise):
     """In a world in which plain removal gives the total effect."""
     notions = without_noise["notions"]

@@ -80,6 +80,8 @@ placebo float: the same for strings that are never trained on; 0 for the two est
     run, whose comparison these strings are
 other str: name of the second model
 correlation float?: Pearson correlation over the cells; null if undefined
+within_lags float?: the same after the mean of the cells at each time since the treatment is
+    subtracted
 copies int: copies of each string in the stream; of placebos: by assignment
 position str: early or late: the first or the last quarter of the stream
 quarter int: quarters of the stream that were trained on before, 0 to 4
@@ -196,7 +198,7 @@ PROFILE_CORRELATION = Kind(
     "profiles by difference-in-differences. The second model has at least as many parameters.",
     "results/profiles/correlations/{language}/n{size}.parquet",
     columns(
-        "language size seed model other outcome cells n_cells correlation",
+        "language size seed model other outcome cells n_cells correlation within_lags",
         model="str: name of the first model",
     ),
 )

@@ -7,10 +7,11 @@ own.
 
 from collections.abc import Callable
 
+import numpy as np
 import pandas as pd
 
 from palimpsest.claims import NO_THRESHOLD, NOT_NEGATIVE, RETRAINING, Case, statistic
-from palimpsest.estimates import Estimate, interval_note, over_seeds
+from palimpsest.estimates import Estimate, clipped, interval_note, lowest, over_seeds
 from palimpsest.number_format import number
 from palimpsest.profiles import kinds, summaries
 from palimpsest.profiles.dilution_effects import MEAN, at_the_end, contrasts
@@ -24,10 +25,11 @@ from palimpsest.profiles.kinds import (
     TOTAL,
 )
 from palimpsest.profiles.schedules import association
-from palimpsest.statistics import student
+from palimpsest.statistics import student, student_p_value
 
 ESTIMATORS = (DIFFERENCE_IN_DIFFERENCES, DIFFERENCE)
 CORRELATION = (-1.0, 1.0)
+SMALLER = "seeds, of the smaller of two"
 
 
 @statistic(
@@ -141,21 +143,53 @@ def of_pairs(correlations: pd.DataFrame) -> list[Case]:
     ]
 
 
-def on_side(correlations: pd.DataFrame, cells: str) -> pd.Series:
+def on_side(
+    correlations: pd.DataFrame, cells: str, column: str = "correlation"
+) -> pd.Series:
     """By seed: the correlation of the profiles of one pair of models."""
-    return correlations[correlations["cells"] == cells].set_index("seed")["correlation"]
+    return correlations[correlations["cells"] == cells].set_index("seed")[column]
 
 
 @statistic(
     kinds.PROFILE_CORRELATION.name,
-    "correlation of the profiles of two models after the treatment",
-    limits=CORRELATION,
+    "correlation of the profiles of two models after the treatment: how far it is above {least}, "
+    "or above that before the treatment, whichever is less",
+    limits=(-2, 2),
     evidence=NO_THRESHOLD,
     cases=of_pairs,
 )
-def predicts(correlations: pd.DataFrame) -> Estimate:
-    """The correlation over the cells after the treatment."""
-    return over_seeds(on_side(correlations, AFTER))
+def predicts(correlations: pd.DataFrame, least: float) -> Estimate:
+    """The correlation over the cells after the treatment, beyond `least` and that before.
+
+    Models that are measured on the same strings have common errors, so that the correlation may be
+    high where nothing is memorised. The claim holds if it is above both numbers. It is contradicted
+    only if it is below `least`: a high correlation before the treatment is no sign that profiles
+    differ.
+
+    Source: for two conditions in one verdict, see `estimates.lowest`.
+    """
+    after, before = (on_side(correlations, side) for side in (AFTER, BEFORE))
+    beyond = [after - least, after - before]
+    found = lowest(beyond, SMALLER)
+    if np.isnan(found.lower):
+        return found
+    above, p_values = beyond[0].mean() > 0, [student_p_value(part, 0) for part in beyond]
+    nothing = 1.0 if found.mean < 0 else max(p_values)
+    notes = {
+        "after": after,
+        "before": before,
+        "after, without what all cohorts have in common at a time since their treatment": on_side(
+            correlations, AFTER, "within_lags"
+        ),
+    }
+    return found._replace(
+        upper=student(beyond[0]).upper,
+        p_value=nothing if above else p_values[0],
+        remarks=tuple(
+            interval_note(name, clipped(student(own.dropna()), CORRELATION))
+            for name, own in notes.items()
+        ),
+    )
 
 
 @statistic(

@@ -80,8 +80,8 @@ CLAIMS = [
     Claim(
         "profile_size",
         "The profile of the smaller model predicts that of the larger one.",
-        statistics.predicts,
-        above(PREDICTS),
+        statistics.predicts.of(least=PREDICTS),
+        above(0),
     ),
     Claim(
         "profile_placebos",
