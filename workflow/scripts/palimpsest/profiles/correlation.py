@@ -42,7 +42,10 @@ def correlations(profiles: pd.DataFrame) -> pd.DataFrame:
         for model, other in combinations_with_replacement(order, 2):
             named = dict(zip(groups, keys, strict=True)) | {"model": model, "other": other}
             x, y = (wide[name].to_numpy() for name in (model, other))
-            found = {"correlation": pearson(x, y), "within_lags": pearson(within(lags, x), within(lags, y))}
+            found = {
+                "correlation": pearson(x, y),
+                "within_lags": pearson(within(lags, x), within(lags, y)),
+            }
             rows.append({**named, "n_cells": len(wide), **found})
     return pd.DataFrame(rows)[kinds.PROFILE_CORRELATION.names]
 

@@ -22,7 +22,7 @@ OF_PANELS = "results/profiles/panels/{language}"
 OF_STUDY = "results/profiles/panels_study/{language}"
 STUDY = "panels"  # the name of the only study of panels, in paths
 ONE_PANEL, ALL_PANELS = "panel", "panels"
-PAIR, ALL_PAIRS = "pair", "pairs"
+PAIR = "pair"
 
 BAND = "estimate std_error lower upper significant"
 
@@ -97,11 +97,12 @@ weights str: hash of the checkpoint's weights (SHA-256)
 log_likelihood float: of the whole string, nats
 token_accuracy float: share of right tokens
 negative_rank float: minus the mean rank of the true tokens; the best is -1
-compared str: panel (one by itself), panels (mean over all), pair (the larger model minus the
-    smaller one) or pairs (mean over all pairs)
+compared str: panel (one by itself), panels (mean over all, of the order) or pair (the larger model
+    minus the smaller one)
 part str: instantaneous, persistent or residual (mean effects), instantaneous_order or
     residual_order (later minus earlier half of the cohorts), fading (last minus second third of a
-    cohort's later times), persistent_share or fading_share (of the instantaneous effect)
+    cohort's later times), fallen (last third minus just after the treatment), or a share of the
+    instantaneous effect: persistent_share, fading_share or fallen_share
 degrees float: degrees of freedom of Student's interval
 n_shared int: number of units that both panels have
 corrected float?: the same beyond the errors of both profiles; null where a profile does not vary
@@ -325,8 +326,8 @@ PANELS_PERSISTENCE = Kind(
 PANELS_EFFECTS = Kind(
     "panels_effects",
     "One row per kind of units, comparison and part of the profiles of panels, by difference-in-"
-    "differences, with Student's interval over units. It speaks of other strings, and not of other "
-    "trainings.",
+    "differences, with Student's interval over units; of the order, it is over units and cohorts. "
+    "It speaks of other strings, and not of other trainings.",
     f"{OF_STUDY}/effects.parquet",
     columns(
         """
@@ -334,10 +335,10 @@ PANELS_EFFECTS = Kind(
         """,
         string_role="str: trained, or placebo: half of the units never treated, with random "
         "cohorts",
-        panel="str?: name of the panel; null for a mean over panels or pairs",
+        panel="str?: name of the panel; null for a mean over panels",
         other="str?: of a pair: the panel of the larger model, from which `panel` is subtracted",
         estimate="float: in units of the outcome; a share has no unit",
-        std_error="float: its standard error over units",
+        std_error="float: its standard error",
         lower="float: lower end of the 95 % interval",
         upper="float: upper end of the 95 % interval",
     ),

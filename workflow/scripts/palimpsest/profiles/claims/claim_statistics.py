@@ -143,9 +143,7 @@ def of_pairs(correlations: pd.DataFrame) -> list[Case]:
     ]
 
 
-def on_side(
-    correlations: pd.DataFrame, cells: str, column: str = "correlation"
-) -> pd.Series:
+def on_side(correlations: pd.DataFrame, cells: str, column: str = "correlation") -> pd.Series:
     """By seed: the correlation of the profiles of one pair of models."""
     return correlations[correlations["cells"] == cells].set_index("seed")[column]
 

@@ -159,34 +159,28 @@ CLAIMS = [
         for sentence, statistic, region in (
             (
                 "In panels, larger models memorise strings more strongly just after training.",
-                panel_statistics.of_panels.of(compared=kinds.ALL_PAIRS, part=effects.INSTANTANEOUS),
+                panel_statistics.in_every_pair.of(part=effects.INSTANTANEOUS),
                 above(0),
             ),
             (
                 "In panels, memorisation persists more in larger models.",
-                panel_statistics.of_panels.of(compared=kinds.ALL_PAIRS, part=effects.PERSISTENT),
+                panel_statistics.in_every_pair.of(part=effects.PERSISTENT),
                 above(0),
             ),
             (
                 "In panels, strings are memorised more just after training if they are seen early.",
-                panel_statistics.of_panels.of(
-                    compared=kinds.ALL_PANELS, part=effects.INSTANTANEOUS_ORDER
-                ),
+                panel_statistics.order.of(part=effects.INSTANTANEOUS_ORDER),
                 below(0),
             ),
             (
                 "In panels, strings that were seen late are memorised more at the end.",
-                panel_statistics.of_panels.of(
-                    compared=kinds.ALL_PANELS, part=effects.RESIDUAL_ORDER
-                ),
+                panel_statistics.order.of(part=effects.RESIDUAL_ORDER),
                 above(0),
             ),
             (
                 "In panels, memorisation falls to a plateau.",
-                panel_statistics.of_panels.of(
-                    compared=kinds.ALL_PANELS, part=effects.FADING_SHARE, bound=None
-                ),
-                between(-NO_SHARE, NO_SHARE),
+                panel_statistics.falls_to_a_plateau.of(tolerated=NO_SHARE),
+                above(0),
             ),
             (
                 "In panels, no memorisation persists in the smallest model.",
