@@ -1,5 +1,6 @@
 """Streams whose profile is known: outcomes are made from a trend, levels and effects."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 from helpers import dilution_worlds
 from palimpsest.profiles.correlation import correlations
 from palimpsest.profiles.dilution_effects import dilution_effects
-from palimpsest.profiles.estimators import difference_in_differences
+from palimpsest.profiles.estimators import LossWarning, difference_in_differences
 from palimpsest.profiles.interventions import STREAM, stream_without
 from palimpsest.profiles.measured import Stream
 from palimpsest.profiles.notions import beside_other_notions
@@ -167,7 +168,9 @@ def two_models(study: int, effects=(None, None), seeds=5) -> pd.DataFrame:
             for cohort in range(1, 9) if effect_of else ():
                 own = [effect_of(cohort, since) for since in range(9 - cohort)]
                 outcome[np.ix_(cohorts == cohort, times >= cohort)] += own
-            cells = difference_in_differences(Panel(times, cohorts, outcome), n=1)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LossWarning)
+                cells = difference_in_differences(Panel(times, cohorts, outcome), n=1)
             about = {"language": "L1", "size": SIZE, "seed": seed, "outcome": "log_likelihood"}
             about |= {"estimator": "difference_in_differences", "string_role": "trained"}
             rows.append(cells.assign(model="ab"[place], parameters=place, **about))

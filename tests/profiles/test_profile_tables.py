@@ -273,15 +273,15 @@ def test_common_errors_alone_predict_nothing():
     The plain correlation alone would agree in more than half of such studies.
     """
     verdicts, after = [], []
-    for study in range(40):
+    for study in range(20):
         table = worlds.two_models(study)
         own = table[(table["model"] != table["other"]) & (table["cells"] == "after")]
         after.append(own["correlation"].mean())
         judged = judge_all(CLAIMS, {"profile_correlation": table}).set_index("claim")
         verdicts.append(judged.loc[SAME, "verdict"])
     assert np.mean(after) > 0.7
-    # At an error rate of 5 %, 7 or less of 40 agree in 99.9 % of such counts.
-    assert verdicts.count("agrees") <= 7
+    # At an error rate of 5 %, 5 or less of 20 agree in 99.9 % of such counts.
+    assert verdicts.count("agrees") <= 5
     assert "disagrees" not in verdicts
 
 
@@ -314,15 +314,46 @@ def test_effects_that_only_fade_alike_are_not_alike_within_lags():
     assert (alike["within_lags"] > 0.9).all()
 
 
-def test_an_influence_function_that_equals_retraining_is_unbiased(without_noise):
-    """In a world in which plain removal gives the total effect."""
-    notions = without_noise["notions"]
-    notions = notions[notions["notion"] == "influence_removal"]
-    noise = np.random.default_rng(0).normal(size=len(notions)) * 0.01
-    right = {"notions": notions.assign(estimate=notions["total"] + noise)}
-    judged = judge_all(CLAIMS, right).set_index("claim")
-    claim = "An influence function by plain removal is unbiased for the total effect."
-    assert judged.loc[claim, "verdict"] == "agrees"
+UNBIASED = "An influence function is unbiased for the specific effect."
+REMOVAL = "An influence function by plain removal is unbiased for the total effect."
+
+
+@pytest.mark.parametrize(
+    ("estimate", "verdict"), [(0.2, "agrees"), (0.12, "disagrees"), (0.28, "disagrees")]
+)
+def test_an_influence_function_is_unbiased_within_a_tenth_of_the_effect(estimate, verdict):
+    """A bias of 0.08 nats is small, but 40 % of this effect."""
+    chance = np.random.default_rng(0)
+    rows = [
+        {"seed": seed, "cohort": cohort, "notion": notion, "model": "m", "language": "L1"}
+        for seed in range(5)
+        for cohort in range(8)
+        for notion in ("influence", "influence_removal")
+    ]
+    noise = 0.01 * chance.normal(size=len(rows))
+    table = pd.DataFrame(rows).assign(estimate=estimate + noise, placebo=0.0)
+    judged = judge_all(CLAIMS, {"notions": table.assign(specific=0.2, total=0.2)})
+    found = judged.set_index("claim")["verdict"]
+    assert (found[UNBIASED], found[REMOVAL]) == (verdict, verdict)
+
+
+@pytest.mark.parametrize(
+    ("effect", "verdict"), [(0.0, "agrees"), (0.06, "disagrees"), (-0.06, "disagrees")]
+)
+def test_placebos_show_nothing_within_a_tenth_of_the_effect(effect, verdict):
+    rows = [
+        {"seed": seed, "cohort": 1, "time": time, "string_role": strings, "estimate": estimate}
+        for seed in range(5)
+        for time in range(1, 5)
+        for strings, estimate in (("trained", 0.2), ("placebo", effect))
+    ]
+    noise = 0.005 * np.random.default_rng(0).normal(size=len(rows))
+    about = {"model": "m", "language": "L1", "size": 1, "parameters": 1, "significant": True}
+    about |= {"estimator": "difference_in_differences", "outcome": "log_likelihood"}
+    table = pd.DataFrame(rows).assign(**about, std_error=1.0)
+    judged = judge_all(CLAIMS, {"profile": table.assign(estimate=table["estimate"] + noise)})
+    claim = "Strings that are never trained on show no effect."
+    assert judged.set_index("claim").loc[claim, "verdict"] == verdict
 
 
 def test_one_model_and_no_truth_leave_claims_open(world):

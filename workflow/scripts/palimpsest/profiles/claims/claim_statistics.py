@@ -246,32 +246,53 @@ def spread_of_general_effect(errors: pd.DataFrame) -> Estimate:
 
 @statistic(
     kinds.NOTIONS.name,
-    "bias against retraining, minus that on unseen strings, at the end (nats)",
+    "{tolerated} of the specific effect by retraining, minus the size of the bias, which is beyond "
+    "that on unseen strings, at the end (nats)",
     evidence=RETRAINING,
 )
-def bias_of_influence(notions: pd.DataFrame) -> Estimate:
-    """The bias of the influence function against the specific effect, in nats."""
+def bias_of_influence(notions: pd.DataFrame, tolerated: float) -> Estimate:
+    """How far the bias of the influence function is below a share of the specific effect."""
     rows = summaries.minus_placebo(notions, kinds.INFLUENCE)
-    error = rows["minus_placebo"] - rows["specific"]
-    by_model = error.groupby([rows["seed"], rows["model"]]).mean().unstack()
-    return over_seeds(by_model)
+    return _within_a_share(*_by_seed(rows, "minus_placebo", "specific"), tolerated)
 
 
 @statistic(
     kinds.NOTIONS.name,
-    "bias against retraining, total effect, at the end (nats)",
+    "{tolerated} of the total effect by retraining, minus the size of the bias, at the end (nats)",
     evidence=RETRAINING,
 )
-def bias_of_removal(notions: pd.DataFrame) -> Estimate:
-    """The bias of the paper's influence function (eq. 14), which removes strings and adds none.
+def bias_of_removal(notions: pd.DataFrame, tolerated: float) -> Estimate:
+    """The same of the paper's influence function (eq. 14), which removes strings and adds none.
 
-    The remark holds its estimate on unseen strings: what it takes from all strings alike.
+    The remarks also hold its estimate on unseen strings: what it takes from all strings alike.
     """
     rows = notions[notions["notion"] == kinds.REMOVAL]
-    groups = [rows["seed"], rows["model"]]
-    unseen = student(rows["placebo"].groupby(rows["seed"]).mean())
-    error = (rows["estimate"] - rows["total"]).groupby(groups).mean().unstack()
-    return over_seeds(error, remarks=[interval_note("its estimate on unseen strings", unseen)])
+    estimate, total, unseen = _by_seed(rows, "estimate", "total", "placebo")
+    found = _within_a_share(estimate, total, tolerated)
+    note = interval_note("its estimate on unseen strings", student(unseen))
+    return found._replace(remarks=(*found.remarks, note))
+
+
+def _by_seed(rows: pd.DataFrame, *columns: str) -> list[pd.Series]:
+    """Means over the macro-batches of a run, then over the models of a seed."""
+    means = rows.groupby(["seed", "model"])[list(columns)].mean().groupby("seed").mean()
+    return [means[column] for column in columns]
+
+
+def _within_a_share(estimate: pd.Series, effect: pd.Series, share: float) -> Estimate:
+    """By how much the error of an estimate is smaller than a share of the effect, over the seeds.
+
+    The error counts on both sides. An error of 0.1 nats is nothing where the effect is 5, and
+    half of it where the effect is 0.2; so what is tolerated is a share.
+
+    Source: two one-sided tests; Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15
+    (1987).
+    """
+    error = estimate - effect
+    found = lowest([share * effect - error, share * effect + error], SMALLER, bound=0)
+    notes = {"error": error, "effect": effect}
+    remarks = tuple(interval_note(name, student(own)) for name, own in notes.items())
+    return found._replace(remarks=remarks)
 
 
 @statistic(
@@ -303,12 +324,17 @@ def extracted_beyond(notions: pd.DataFrame) -> Estimate:
 
 @statistic(
     kinds.PROFILE.name,
-    "mean effect on placebos after their random times (nats)",
+    "{tolerated} of the mean effect on trained strings after the treatment, minus the size of that "
+    "on placebos after their random times (nats)",
     evidence=NO_THRESHOLD,
 )
-def placebo(profile: pd.DataFrame) -> Estimate:
-    """The effect on placebos after their random times, in nats."""
-    return over_seeds(summaries.placebo_effect(profile))
+def placebo(profile: pd.DataFrame, tolerated: float) -> Estimate:
+    """How far the effect on placebos is below a share of that on trained strings, on both sides."""
+    placebos, effects = (
+        summaries.mean_after(profile, strings).mean(axis=1)
+        for strings in (kinds.PLACEBO, kinds.TRAINED)
+    )
+    return _within_a_share(placebos + effects, effects, tolerated)
 
 
 CONTRAST = {"size": "largest minus smallest stream", "position": "last minus first quarter"}

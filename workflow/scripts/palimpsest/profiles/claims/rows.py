@@ -32,11 +32,9 @@ NOTIONS = {
     kinds.INFLUENCE: "An influence function",
     kinds.REMOVAL: "An influence function by plain removal",
 }
-# The largest bias that counts as none, in nats: a string is then a tenth more or less probable
-TOLERATED = 0.1
 # Pearson: below it, less than a quarter of the variance of one profile is in the other
 PREDICTS = 0.5
-# The largest share of the effect just after training that counts as none
+# The largest share of an effect that counts as none
 NO_SHARE = 0.1
 
 CLAIMS = [
@@ -120,14 +118,14 @@ CLAIMS = [
     Claim(
         "profile_notions",
         "An influence function is unbiased for the specific effect.",
-        statistics.bias_of_influence,
-        between(-TOLERATED, TOLERATED),
+        statistics.bias_of_influence.of(tolerated=NO_SHARE),
+        above(0),
     ),
     Claim(
         "profile_notions",
         "An influence function by plain removal is unbiased for the total effect.",
-        statistics.bias_of_removal,
-        between(-TOLERATED, TOLERATED),
+        statistics.bias_of_removal.of(tolerated=NO_SHARE),
+        above(0),
     ),
     Claim(
         "profile_notions",
@@ -197,7 +195,7 @@ CLAIMS = [
     Claim(
         "profile_placebos",
         "Strings that are never trained on show no effect.",
-        statistics.placebo,
-        between(-TOLERATED, TOLERATED),
+        statistics.placebo.of(tolerated=NO_SHARE),
+        above(0),
     ),
 ]
