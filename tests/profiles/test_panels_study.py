@@ -1,5 +1,7 @@
 """Several panels as one study: effects with errors over units, correlations, verdicts, figures."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,13 +10,16 @@ from helpers import panel_worlds as worlds
 from helpers.experiments import DEFAULT, ROOT, experiment, message
 from palimpsest import profiles, tables
 from palimpsest.claims import judge_all
+from palimpsest.errors import UserError
 from palimpsest.profiles import effects
 from palimpsest.profiles.claims import CLAIMS
+from palimpsest.profiles.comparable import check_comparable
 from palimpsest.profiles.effects import part_of
 from palimpsest.profiles.panel import Panel, to_panel
 from palimpsest.profiles.panel_correlation import correlations
 from palimpsest.profiles.panel_files import panels
-from palimpsest.profiles.panels_study import STUDY_KINDS, effect_rows
+from palimpsest.profiles.panels_study import STUDY_KINDS, effect_rows, tables_of
+from palimpsest.profiles.panels_study import study as study_of_files
 
 SAME = "In panels, the profile of the smaller model predicts that of the larger one."
 OF_PANELS = [claim.claim for claim in CLAIMS if claim.question == "profile_panels"]
@@ -437,3 +442,50 @@ def test_placebos_of_panels_with_the_same_strings_are_the_same():
     assert (one.units == other.units).all()
     assert (one.cohorts == other.cohorts).all()
     assert np.isfinite(one.cohorts).sum() == worlds.UNTREATED // 2 // 24 * 24
+
+
+def refused(one, other):
+    """The message with which two panels are refused."""
+    with pytest.raises(UserError) as raised:
+        tables_of({"a": to_panel(one), "b": to_panel(other)}, None, None, "panels")
+    return str(raised.value)
+
+
+def test_panels_that_cannot_be_compared_are_refused():
+    frame = worlds.panel_frame(worlds.falling(1.0, 0.5))
+    assert "a and b have the same outcomes of all 312 common units at all 12 common" in refused(
+        frame, frame
+    )
+    dates = {name: pd.to_datetime(frame[name], unit="D") for name in ("time", "cohort")}
+    assert "a time of a is a number, and one of b is a date" in refused(
+        frame, frame.assign(**dates)
+    )
+    other = frame.assign(cohort=frame["cohort"].replace({2.0: 3.0, 3.0: 2.0}))
+    assert "unit 's24' is of cohort 2 in a, and of cohort 3 in b (48 such units)" in refused(
+        frame, other
+    )
+    never = frame.assign(cohort=frame["cohort"].where(frame["unit"] != "s0"))
+    assert "unit 's0' is of cohort 1 in a, and of cohort never in b (1 such units)" in refused(
+        frame, never
+    )
+
+
+def test_outcomes_in_another_unit_are_said():
+    frame = worlds.panel_frame(worlds.falling(1.0, 0.5))
+    panels = {"a": to_panel(frame), "b": to_panel(frame.assign(outcome=frame["outcome"] * 50))}
+    with pytest.warns(UserWarning, match="check that both panels have the same outcome in the"):
+        check_comparable(panels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_comparable({**panels, "b": to_panel(frame.assign(outcome=frame["outcome"] * 3))})
+
+
+def test_other_outcomes_are_not_compared(tmp_path):
+    """A study takes the panel's own outcome, whose column has one name in all files."""
+    frame = worlds.panel_frame(worlds.falling(1.0, 0.5))
+    files = [str(tmp_path / name) for name in ("a.parquet", "b.parquet")]
+    for file, column in zip(files, ("log_likelihood", "token_accuracy"), strict=True):
+        frame.rename(columns={"outcome": column}).to_parquet(file)
+    columns = [{"outcome": "log_likelihood"}, {"outcome": "token_accuracy"}]
+    with pytest.raises(UserError, match="that of b is 'token_accuracy'; a study compares one"):
+        study_of_files(files, None, None, language="panels", names=["a", "b"], columns=columns)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from palimpsest.making import makes, reads
 from palimpsest.profiles import effects, kinds
+from palimpsest.profiles.comparable import check_comparable, check_outcomes
 from palimpsest.profiles.effects import Effect, part_of
 from palimpsest.profiles.panel import Panel
 from palimpsest.profiles.panel_correlation import correlations
@@ -47,16 +48,24 @@ def study(
     profiles, persistence : the estimates of each panel, stacked
     language : the name of the study in paths
     names, columns : of each file: its name in the configuration, and its names of the columns
+
+    Raises `UserError` if the panels cannot be compared: see `comparable`.
     """
     files = zip(names, panels, columns, strict=True)
-    found = {name: next(iter(read_outcomes(file, own).values())) for name, file, own in files}
-    return tables_of(found, profiles, persistence, language)
+    found = {name: next(iter(read_outcomes(file, own).items())) for name, file, own in files}
+    check_outcomes({name: outcome for name, (outcome, _) in found.items()})
+    of_names = {name: panel for name, (_, panel) in found.items()}
+    return tables_of(of_names, profiles, persistence, language)
 
 
 def tables_of(
     panels: Mapping[str, Panel], profiles: pd.DataFrame, persistence: pd.DataFrame, study: str
 ) -> dict[str, pd.DataFrame]:
-    """The tables of a study, by the names of their kinds."""
+    """The tables of a study, by the names of their kinds.
+
+    Raises `UserError` if the panels cannot be compared.
+    """
+    check_comparable(panels)
     rows = [
         _in_order(profiles, panels),
         _in_order(persistence, panels),
