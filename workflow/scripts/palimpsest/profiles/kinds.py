@@ -272,13 +272,15 @@ PANEL_PERSISTENCE = Kind(
     f"{OF_PANELS}/persistence.parquet",
     columns(f"panel outcome since n_cohorts {BAND}", outcome=OF_A_FILE),
 )
+UNIT = "str: the string's name in its table, or the first 32 digits of the SHA-256 of its tokens"
 PANEL_ROWS = Kind(
     "panel_rows",
     "One row per string that is measured under the checkpoints of a panel; in the path, `language` "
     "is the name of the panel.",
     f"{OF_PANELS}/rows.parquet",
     columns(
-        "row cohort",
+        "row unit cohort",
+        unit=UNIT,
         cohort="float?: step at which the string is trained on; null if it never is",
     ),
 )
@@ -299,7 +301,7 @@ MEASURED_PANEL = Kind(
     f"{OF_PANELS}/panel.parquet",
     columns(
         "unit time cohort log_likelihood token_accuracy negative_rank",
-        unit="str: the row of the string",
+        unit=UNIT,
         time="float: step of the checkpoint",
         cohort="float?: step at which the string is trained on; null if it never is",
     ),
