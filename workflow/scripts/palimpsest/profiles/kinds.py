@@ -107,6 +107,8 @@ degrees float: degrees of freedom of Student's interval
 n_shared int: number of units that both panels have
 corrected float?: the same beyond the errors of both profiles; null where a profile does not vary
     beyond its errors; before the treatment, covariance over the standard deviations after it
+within_lower float?: lower end of the 95 % interval of `within_lags`
+within_upper float?: its upper end
 kind_of_time str: what times are: a number, a date without a time zone or a date with a time zone
 is_loss bool: whether the outcome is minus a loss
 """)
@@ -351,10 +353,15 @@ PANELS_CORRELATION = Kind(
     "difference-in-differences over cells, as estimated, and without the errors of the profiles.",
     f"{OF_STUDY}/correlation.parquet",
     columns(
-        "language panel other n_shared cells n_cells correlation corrected lower upper",
+        """
+        language panel other n_shared cells n_cells correlation corrected lower upper
+        within_lags within_lower within_upper
+        """,
         other="str: name of the panel of the larger model",
         lower="float?: lower end of its 95 % interval over units",
         upper="float?: upper end of its 95 % interval over units",
+        within_lags="float?: as `corrected`, after the mean of the cells at each time since the "
+        "treatment is subtracted",
     ),
 )
 KINDS = kinds_in(globals())

@@ -190,6 +190,10 @@ def predicts_in_pair(table: pd.DataFrame) -> Estimate:
     remarks = [
         f"as estimated, with errors: {row['correlation']:.2f}",
         interval_note(
+            "without what all cohorts have in common at a time since their treatment",
+            Interval(*row[["within_lags", "within_lower", "within_upper"]]),
+        ),
+        interval_note(
             "before the treatment, where nothing is memorised",
             Interval(*before[["corrected", "lower", "upper"]]),
         ),
