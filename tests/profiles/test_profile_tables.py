@@ -378,6 +378,19 @@ def test_a_figure_is_drawn(world, study, own, tmp_path, figure):
     assert figure.caption.count(". ") == 1
 
 
+@pytest.mark.parametrize("name", ["profile_correlation", "panels_correlation"])
+def test_a_negative_correlation_has_a_colour_of_its_own(world, study, name):
+    """And the axes say which model is on which."""
+    (figure,) = (figure for figure in FIGURES if figure.name == name)
+    table = {**world, **study}[name].assign(correlation=-0.8)
+    axes = named(figure.draw)(table).axes[0]
+    (image,) = axes.images
+    negative, none, positive = (image.cmap(image.norm(value)) for value in (-0.8, 0, 0.8))
+    assert len({negative, none, positive}) == 3
+    assert np.nanmin(image.get_array()) == pytest.approx(-0.8)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("larger model", "smaller model")
+
+
 def test_a_heat_map_colours_significant_cells_only(world):
     table = world["pooled_profile"]
     drawn = named(FIGURES[0].draw)(table)

@@ -246,8 +246,8 @@ def spread_of_general_effect(errors: pd.DataFrame) -> Estimate:
 
 @statistic(
     kinds.NOTIONS.name,
-    "{tolerated} of the specific effect by retraining, minus the size of the bias, which is beyond "
-    "that on unseen strings, at the end (nats)",
+    "{tolerated} times the specific effect by retraining, minus the size of the bias, which is "
+    "beyond that on unseen strings, at the end (nats)",
     evidence=RETRAINING,
 )
 def bias_of_influence(notions: pd.DataFrame, tolerated: float) -> Estimate:
@@ -258,7 +258,8 @@ def bias_of_influence(notions: pd.DataFrame, tolerated: float) -> Estimate:
 
 @statistic(
     kinds.NOTIONS.name,
-    "{tolerated} of the total effect by retraining, minus the size of the bias, at the end (nats)",
+    "{tolerated} times the total effect by retraining, minus the size of the bias, at the end "
+    "(nats)",
     evidence=RETRAINING,
 )
 def bias_of_removal(notions: pd.DataFrame, tolerated: float) -> Estimate:
@@ -324,8 +325,8 @@ def extracted_beyond(notions: pd.DataFrame) -> Estimate:
 
 @statistic(
     kinds.PROFILE.name,
-    "{tolerated} of the mean effect on trained strings after the treatment, minus the size of that "
-    "on placebos after their random times (nats)",
+    "{tolerated} times the mean effect on trained strings after the treatment, minus the size of "
+    "that on placebos after their random times (nats)",
     evidence=NO_THRESHOLD,
 )
 def placebo(profile: pd.DataFrame, tolerated: float) -> Estimate:
