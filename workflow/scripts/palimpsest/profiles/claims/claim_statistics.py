@@ -253,7 +253,8 @@ def spread_of_general_effect(errors: pd.DataFrame) -> Estimate:
 def bias_of_influence(notions: pd.DataFrame, tolerated: float) -> Estimate:
     """How far the bias of the influence function is below a share of the specific effect."""
     rows = summaries.minus_placebo(notions, kinds.INFLUENCE)
-    return _within_a_share(*_by_seed(rows, "minus_placebo", "specific"), tolerated)
+    estimate, specific = _by_seed(rows, "minus_placebo", "specific")
+    return _within_a_share(estimate - specific, specific, tolerated)
 
 
 @statistic(
@@ -269,7 +270,7 @@ def bias_of_removal(notions: pd.DataFrame, tolerated: float) -> Estimate:
     """
     rows = notions[notions["notion"] == kinds.REMOVAL]
     estimate, total, unseen = _by_seed(rows, "estimate", "total", "placebo")
-    found = _within_a_share(estimate, total, tolerated)
+    found = _within_a_share(estimate - total, total, tolerated)
     note = interval_note("its estimate on unseen strings", student(unseen))
     return found._replace(remarks=(*found.remarks, note))
 
@@ -280,18 +281,20 @@ def _by_seed(rows: pd.DataFrame, *columns: str) -> list[pd.Series]:
     return [means[column] for column in columns]
 
 
-def _within_a_share(estimate: pd.Series, effect: pd.Series, share: float) -> Estimate:
-    """By how much the error of an estimate is smaller than a share of the effect, over the seeds.
+def _within_a_share(
+    error: pd.Series, effect: pd.Series, share: float, name: str = "bias"
+) -> Estimate:
+    """By how much an error is smaller than a share of the effect, over the seeds.
 
-    The error counts on both sides. An error of 0.1 nats is nothing where the effect is 5, and
-    half of it where the effect is 0.2; so what is tolerated is a share.
+    The error counts on both sides. An error of 0.1 nats is nothing where the effect is 5, and half
+    of it where the effect is 0.2; so what is tolerated is a share. The remarks call the error
+    `name`.
 
     Source: two one-sided tests; Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15
     (1987).
     """
-    error = estimate - effect
     found = lowest([share * effect - error, share * effect + error], SMALLER, bound=0)
-    notes = {"error": error, "effect": effect}
+    notes = {name: error, "effect": effect}
     remarks = tuple(interval_note(name, student(own)) for name, own in notes.items())
     return found._replace(remarks=remarks)
 
@@ -335,7 +338,7 @@ def placebo(profile: pd.DataFrame, tolerated: float) -> Estimate:
         summaries.mean_after(profile, strings).mean(axis=1)
         for strings in (kinds.PLACEBO, kinds.TRAINED)
     )
-    return _within_a_share(placebos + effects, effects, tolerated)
+    return _within_a_share(placebos, effects, tolerated, "on placebos")
 
 
 CONTRAST = {"size": "largest minus smallest stream", "position": "last minus first quarter"}
