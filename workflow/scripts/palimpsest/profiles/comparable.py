@@ -69,8 +69,7 @@ def _check_pair(one: str, panel: Panel, other: str, second: Panel) -> None:
         raise UserError(
             f"{WHERE}: unit {shared[place]!r} is of cohort {panel.shown(cohorts[0])} in {one}, "
             f"and of cohort {second.shown(cohorts[1])} in {other} ({is_other.sum()} such units); "
-            "a name is one string: give other strings other names, and panels of one training "
-            "order the same times"
+            "give other strings other names; if the times differ, keep those that both panels have"
         )
     times, *places = np.intersect1d(panel.times, second.times, return_indices=True)
     if not len(shared) or not len(times):

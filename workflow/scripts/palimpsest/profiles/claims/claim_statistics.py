@@ -162,7 +162,7 @@ def predicts(correlations: pd.DataFrame, least: float) -> Estimate:
     Models that are measured on the same strings have common errors, so that the correlation may be
     high where nothing is memorised. The claim holds if it is above both numbers. It is contradicted
     only if it is below `least`: a high correlation before the treatment is no sign that profiles
-    differ.
+    differ. As in the paper, it is of the estimates, so that errors of one model alone lower it.
 
     Source: for two conditions in one verdict, see `estimates.lowest`.
     """
