@@ -65,11 +65,6 @@ class Panel:
         """float64[cohorts], ascending: the times at which units are treated."""
         return np.unique(self.cohorts[np.isfinite(self.cohorts)])
 
-    @property
-    def observed(self) -> np.ndarray:
-        """float64[cohorts]: those with a time before and a time after their treatment."""
-        return np.array([g for g in self.treated if 0 < self.first_after(g) < len(self.times)])
-
     def place_of(self, cohort: float) -> str:
         if self.rows is None:
             return self.source
@@ -85,6 +80,11 @@ class Panel:
     def first_after(self, cohort: float) -> int:
         """The place of the first time at which a cohort has been treated; len(times) if none."""
         return int(np.searchsorted(self.times, cohort))
+
+    @property
+    def observed(self) -> np.ndarray:
+        """float64[cohorts]: those with a time before and a time after their treatment."""
+        return np.array([g for g in self.treated if 0 < self.first_after(g) < len(self.times)])
 
 
 def read_panel(path: str | Path, columns: Mapping[str, str] | None = None) -> Panel:
