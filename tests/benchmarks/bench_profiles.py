@@ -15,6 +15,11 @@ peer is the interval of each single cell, mean ± 1.96 standard errors; in furth
 on the first of the panels. Outcomes are normal and independent, sums of steps with exponential
 distribution (skewed), or sums of normal steps (correlated). With 12 units, nothing is promised:
 there, the mean of skewed outcomes is itself skewed.
+
+The last rows are of the order of cohorts: percent of panels without an order whose 95 % interval of
+"later minus earlier half" holds 0, just after the treatment and at the last time. Cohorts of 100
+units differ by chance, with the standard deviation in the row's name, in percent of the effect. The
+peer is the interval over units alone.
 """
 
 import os
@@ -28,6 +33,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +48,7 @@ from rows import Row, at_most, main, shown  # noqa: E402
 from helpers import peers  # noqa: E402
 from helpers.panels import simulated_panel  # noqa: E402
 from palimpsest import profiles  # noqa: E402
+from palimpsest.profiles import effects  # noqa: E402
 from palimpsest.profiles.panel import NEVER, Panel  # noqa: E402
 
 NAMES = ("difference", "difference_in_differences", "by_time_since_treatment")
@@ -54,6 +61,7 @@ CELLS_OF_PANDAS = 20
 PANELS, PANELS_OF_CSDID = 1000, 200
 LOWEST, HIGHEST = 93.0, 97.0  # percent of the panels; 95 are expected
 SIZES = {12: False, 32: True, 100: True}  # units of a cohort, and whether the target holds for it
+SPREADS = (0, 0.05, 0.1, 0.2)  # of cohorts, as shares of the effect
 OUTCOMES = {
     "normal": lambda chance, shape: chance.normal(size=shape),
     "skewed": lambda chance, shape: np.cumsum(chance.exponential(size=shape), axis=1),
@@ -226,6 +234,34 @@ def coverage_beside_csdid(outcome: str, treated: int, panels: int, draws: int) -
     )
 
 
+def coverage_of_order(panels: int) -> Iterator[Row]:
+    """Percent of intervals of an order that hold 0 where cohorts differ by chance."""
+    for part in effects.ORDERS:
+        for spread in SPREADS:
+            held = np.zeros(2, int)
+            for seed in range(panels):
+                found = effects.part_of(panel_without_order(spread, seed), part)
+                for place, one in enumerate((found, replace(found, halves=None))):
+                    interval = one.interval()
+                    held[place] += interval.lower <= 0 <= interval.upper
+            bounds = binomtest(held[0], panels).proportion_ci()
+            ours, peer = 100 * held / panels
+            what = f"{part}, {spread:.0%}: {100 * bounds.low:.1f}-{100 * bounds.high:.1f}"
+            ratio = (100 - peer) / max(100 - ours, 0.5)
+            target, reached = f"{LOWEST:g} to {HIGHEST:g} %", LOWEST <= ours <= HIGHEST
+            yield Row(what, ours, peer, "%", ratio, target, bool(reached))
+
+
+def panel_without_order(spread: float, seed: int) -> Panel:
+    """Eight cohorts of 100 units, whose effects have the mean 1 and differ by chance alone."""
+    chance = np.random.default_rng([seed, 8])
+    cohorts, times = np.repeat([*range(1, 9), NEVER], [100] * 8 + [500]), np.arange(10.0)
+    steps = 0.1 * chance.normal(size=(len(cohorts), len(times)))
+    levels = np.repeat([*(1 + spread * chance.normal(size=8)), 0], [100] * 8 + [500])
+    effect = levels[:, None] * (times >= cohorts[:, None])
+    return Panel(times, cohorts, np.cumsum(steps, axis=1) + effect)
+
+
 def critical_of(table: pd.DataFrame) -> pd.Series:
     """Half the width of each band in standard errors."""
     return (table["upper"] - table["estimate"]) / table["std_error"]
@@ -237,6 +273,7 @@ def rows(tiny: bool) -> Iterator[Row]:
         print(f"bench_profiles: no rows beside published packages: {reason}", file=sys.stderr)
     yield from speed(*((5, 4, 6, 7, 20) if tiny else (COHORTS, TREATED, UNTREATED, TIMES, DRAWS)))
     yield from coverage(*((2, 2, 50) if tiny else (PANELS, PANELS_OF_CSDID, DRAWS)))
+    yield from coverage_of_order(2 if tiny else PANELS)
 
 
 if __name__ == "__main__":

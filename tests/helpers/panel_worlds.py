@@ -7,12 +7,12 @@ import pandas as pd
 
 from palimpsest.profiles.kinds import LOG_LIKELIHOOD
 from palimpsest.profiles.panel import to_panel
-from palimpsest.profiles.panels_study import STUDY_KINDS, tables_of
+from palimpsest.profiles.panels_study import STUDY_KINDS, effect_rows, tables_of
 from palimpsest.profiles.profile import of_panel
 
 TIMES, COHORTS = 12, 8
 PER_COHORT, UNTREATED = 24, 120
-SHAPE = {cohort: 1 + 0.2 * np.sin(2.0 * cohort) for cohort in range(1, COHORTS + 1)}
+SHAPE = {cohort: 1 + 0.1 * np.sin(2.0 * cohort) for cohort in range(1, COHORTS + 1)}
 
 Effect = Callable[[int, int], float]  # of a cohort, and of the time since its treatment
 
@@ -24,7 +24,7 @@ def falling(strength: float, floor: float) -> Effect:
     """
 
     def effect(cohort: int, since: int) -> float:
-        share = 1.3 - 0.1 * cohort if since == 0 else floor * (0.5 + 0.1 * cohort)
+        share = 1.3 - 0.1 * cohort if since == 0 else floor * (0.3 + 0.15 * cohort)
         return strength * SHAPE[cohort] * share
 
     return effect
@@ -67,7 +67,16 @@ def study_of(effects: dict[str, Effect], seeds: dict[str, int] | None = None, no
     return made
 
 
+def effects_of_panels(effects: dict[str, Effect], seed: int, noise: float = 0.05) -> pd.DataFrame:
+    """The table `panels_effects` alone, of panels that measure the same strings."""
+    panels = {
+        name: to_panel(panel_frame(effect, seed, noise, model), name)
+        for model, (name, effect) in enumerate(effects.items())
+    }
+    return pd.DataFrame(effect_rows(panels)).assign(language="panels")
+
+
 def as_the_paper_saw(noise: float = 0.05) -> dict[str, pd.DataFrame]:
     """Larger models memorise more, for longer, and alike; nothing is left in the smallest."""
-    effects = {"70m": falling(0.5, 0.0), "410m": falling(1.0, 0.5), "12b": falling(2.0, 0.6)}
+    effects = {"70m": falling(0.8, 0.0), "410m": falling(1.2, 0.5), "12b": falling(2.0, 0.6)}
     return study_of(effects, noise=noise)

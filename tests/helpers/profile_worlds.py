@@ -1,5 +1,6 @@
 """Streams whose profile is known: outcomes are made from a trend, levels and effects."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +9,11 @@ import pandas as pd
 from helpers import dilution_worlds
 from palimpsest.profiles.correlation import correlations
 from palimpsest.profiles.dilution_effects import dilution_effects
+from palimpsest.profiles.estimators import LossWarning, difference_in_differences
 from palimpsest.profiles.interventions import STREAM, stream_without
 from palimpsest.profiles.measured import Stream
 from palimpsest.profiles.notions import beside_other_notions
+from palimpsest.profiles.panel import NEVER, Panel
 from palimpsest.profiles.profile import pooled_tables, tables_of_seeds
 from palimpsest.profiles.truth import beside_truth, errors
 from palimpsest.regimes import of_replicate
@@ -147,6 +150,31 @@ def streams(model: str, seeds=(0, 1, 2), strength=1.0, noise=0.3) -> list[Stream
         )
         for seed in seeds
     ]
+
+
+def two_models(study: int, effects=(None, None), seeds=5) -> pd.DataFrame:
+    """The correlations of two models that are measured on the same strings, with common errors.
+
+    `effects` are those of each model: of a cohort, a time since its treatment and a random source.
+    """
+    rows = []
+    for seed in range(seeds):
+        chance = np.random.default_rng([study, seed])
+        cohorts = np.r_[np.repeat(np.arange(1.0, 9), 16), np.full(32, NEVER)]
+        times = np.arange(9.0)
+        common = np.cumsum(chance.normal(size=(len(cohorts), len(times))), axis=1)
+        for place, effect_of in enumerate(effects):
+            outcome = common + 0.5 * np.cumsum(chance.normal(size=common.shape), axis=1)
+            for cohort in range(1, 9) if effect_of else ():
+                own = [effect_of(cohort, since) for since in range(9 - cohort)]
+                outcome[np.ix_(cohorts == cohort, times >= cohort)] += own
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LossWarning)
+                cells = difference_in_differences(Panel(times, cohorts, outcome), n=1)
+            about = {"language": "L1", "size": SIZE, "seed": seed, "outcome": "log_likelihood"}
+            about |= {"estimator": "difference_in_differences", "string_role": "trained"}
+            rows.append(cells.assign(model="ab"[place], parameters=place, **about))
+    return correlations(pd.concat(rows, ignore_index=True))
 
 
 def world(seeds=(0, 1, 2), noise=0.3, general=1.0) -> dict[str, pd.DataFrame]:

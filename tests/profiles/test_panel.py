@@ -358,6 +358,13 @@ def test_outcomes_that_never_change_are_said(frame, said):
     assert line.startswith("mine.csv: no unit's outcome ever changes; check that")
 
 
+def test_whole_numbers_that_never_change_are_said(frame, said):
+    """Counts are often equal, but not at every time for every unit."""
+    first = frame.groupby("unit")["outcome"].transform("first").rank(method="dense")
+    _, (line,) = said(frame.assign(outcome=first))
+    assert line.startswith("mine.csv: no unit's outcome ever changes; check that")
+
+
 def test_two_forms_of_one_name_are_said(frame, said):
     """They look alike, and are different units."""
     names = {"a": "\u00e9", "b": "e\u0301"}

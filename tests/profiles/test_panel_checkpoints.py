@@ -17,7 +17,7 @@ from palimpsest.profiles.panel_asking import PanelJob, ask_panel
 from palimpsest.profiles.panel_checkpoints import measured, step_of
 from palimpsest.profiles.panel_files import panels
 from palimpsest.profiles.panel_joining import joined
-from palimpsest.profiles.panel_rows import draw, drawn
+from palimpsest.profiles.panel_rows import draw, drawn, hashes
 from palimpsest.training.attempts import Attempts
 
 VOCABULARY, CONTEXT, N_ROWS = 40, 16, 24
@@ -111,7 +111,8 @@ def test_a_panel_has_three_outcomes(outcomes, made, tmp_path):
         found = read_panel(path, {"outcome": "log_likelihood"})
     assert found.times.tolist() == [0, 10, 20]
     assert [(found.cohorts == g).sum() for g in (10, 20, np.inf)] == [8, 8, 8]
-    first = panel.set_index(["unit", "time"]).loc[("5", 10.0)]
+    (name,) = hashes(made[2], [5])
+    first = panel.set_index(["unit", "time"]).loc[(name, 10.0)]
     table = outcomes[1].set_index("row").loc[5]
     assert first["log_likelihood"] == -table["nll"]
     assert first["token_accuracy"] == table["n_correct"] / CONTEXT
@@ -257,6 +258,7 @@ def test_texts_are_strings_too(tmp_path):
     file = str(tmp_path / "texts.csv")
     rows = drawn([], [], [file], language="mine", times=[0, 10], **draws, seed=0)
     assert rows["cohort"].tolist()[:2] == [5, 5]
+    assert rows["unit"].tolist() == list("abcd")
     tables.write(tmp_path / "rows.parquet", rows, kinds.PANEL_ROWS)
     job = PanelJob(
         "mine",
@@ -271,6 +273,44 @@ def test_texts_are_strings_too(tmp_path):
     found = tables.read(tmp_path / "10.parquet", kinds.PANEL_OUTCOMES)
     assert len(found) == 4
     assert (found["nll"] > 0).all()
+
+
+def drawn_texts(folder, **columns):
+    pd.DataFrame(columns).to_csv(folder / "texts.csv", index=False)
+    draws = dict.fromkeys(("batches", "instances", "validation"))
+    file = str(folder / "texts.csv")
+    return drawn([], [], [file], language="mine", times=[0, 10], **draws, seed=0)
+
+
+def test_strings_have_names_of_their_own(tmp_path):
+    columns = {"text": ["v", "w", "x", "y"], "step": [5, 5, None, None]}
+    said = message(lambda: drawn_texts(tmp_path, unit=["a", "a", "b", "c"], **columns))
+    assert "unit 'a' is there a second time, after row 1; give each string its own" in said
+
+
+def test_strings_that_are_there_twice_are_left_out_or_refused(tmp_path):
+    """As one that is trained on and also stands for what is never trained on."""
+    n = 120
+    columns = {"unit": range(n), "step": [5] * 60 + [None] * 60}
+    texts = [f"text {place}" for place in range(n)]
+    with pytest.warns(UserWarning, match="2 of 120 drawn rows have the string of another row"):
+        found = drawn_texts(tmp_path, text=[*texts[:-1], texts[0]], **columns)
+    assert found["row"].tolist() == [*range(1, n - 1)]
+    said = message(lambda: drawn_texts(tmp_path, text=[*texts[:-3], *texts[:3]], **columns))
+    assert "6 of 120 drawn rows have the string of another row, such as the rows 0 and 117" in said
+
+
+def test_equal_rows_of_tokens_are_refused(made, tmp_path):
+    """In any type of number, the same tokens have the same name."""
+    tokens = made[2].copy()
+    tokens[:] = tokens[0]
+    np.save(tmp_path / "tokens.npy", tokens)
+    files = [str(tmp_path / "tokens.npy")], [str(made[0] / "steps.npy")], []
+    draws = dict.fromkeys(("batches", "instances", "validation"))
+    said = message(lambda: drawn(*files, language="mine", times=[0, 10, 20], **draws, seed=0))
+    assert "24 of 24 drawn rows have the string of another row" in said
+    assert hashes(tokens, [0]) == hashes(tokens.astype(np.int64), [3]) == hashes(made[2], [0])
+    assert len({*hashes(made[2], range(N_ROWS))}) == N_ROWS
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from palimpsest.figures import style
 from palimpsest.lazy_import import named
 from palimpsest.profiles import kinds, summaries
 from palimpsest.profiles.claims import CLAIMS
+from palimpsest.profiles.claims.claim_statistics import bias_of_removal
 from palimpsest.profiles.correlation import pearson
 from palimpsest.profiles.figures import FIGURES
 from palimpsest.profiles.panel import read_panel
@@ -267,15 +268,107 @@ def test_each_pair_of_models_has_a_verdict_of_its_own(world):
     }
 
 
-def test_an_influence_function_that_equals_retraining_is_unbiased(without_noise):
-    """In a world in which plain removal gives the total effect."""
-    notions = without_noise["notions"]
-    notions = notions[notions["notion"] == "influence_removal"]
-    noise = np.random.default_rng(0).normal(size=len(notions)) * 0.01
-    right = {"notions": notions.assign(estimate=notions["total"] + noise)}
-    judged = judge_all(CLAIMS, right).set_index("claim")
-    claim = "An influence function by plain removal is unbiased for the total effect."
-    assert judged.loc[claim, "verdict"] == "agrees"
+def test_common_errors_alone_predict_nothing():
+    """Nothing is memorised by two models that are measured on the same strings.
+
+    The plain correlation alone would agree in more than half of such studies.
+    """
+    verdicts, after = [], []
+    for study in range(20):
+        table = worlds.two_models(study)
+        own = table[(table["model"] != table["other"]) & (table["cells"] == "after")]
+        after.append(own["correlation"].mean())
+        judged = judge_all(CLAIMS, {"profile_correlation": table}).set_index("claim")
+        verdicts.append(judged.loc[SAME, "verdict"])
+    assert np.mean(after) > 0.7
+    # At an error rate of 5 %, 5 or less of 20 agree in 99.9 % of such counts.
+    assert verdicts.count("agrees") <= 5
+    assert "disagrees" not in verdicts
+
+
+def test_common_errors_do_not_hide_a_profile_that_is_predicted():
+    """They are alike before the treatment, but the profiles are alike beyond them."""
+
+    def strong(cohort, since):
+        return 20 * np.sin(cohort) - since
+
+    table = worlds.two_models(0, (strong, lambda g, d: 2 * strong(g, d)))
+    judged = judge_all(CLAIMS, {"profile_correlation": table}).set_index("claim")
+    assert judged.loc[SAME, "verdict"] == "agrees"
+
+
+def test_effects_that_only_fade_alike_are_not_alike_within_lags():
+    """Each cohort has a level of its own in each model; only the fading is common."""
+
+    def fading(number):
+        levels = 1 + 0.3 * np.random.default_rng(number).normal(size=9)
+        return lambda cohort, since: 60 * levels[cohort] * (0.15 + 0.85 * 0.5**since)
+
+    table = pd.concat(
+        [worlds.two_models(n, (fading([n, 1]), fading([n, 2])), seeds=1) for n in range(20)]
+    )
+    own = table[(table["model"] != table["other"]) & (table["cells"] == "after")]
+    assert own["correlation"].mean() > 0.75
+    assert abs(own["within_lags"].mean()) < 0.3
+    alike = worlds.two_models(0, (fading(1), fading(1)))
+    alike = alike[(alike["model"] != alike["other"]) & (alike["cells"] == "after")]
+    assert (alike["within_lags"] > 0.9).all()
+
+
+UNBIASED = "An influence function is unbiased for the specific effect."
+REMOVAL = "An influence function by plain removal is unbiased for the total effect."
+
+
+@pytest.mark.parametrize(
+    ("estimate", "verdict"), [(0.2, "agrees"), (0.12, "disagrees"), (0.28, "disagrees")]
+)
+def test_an_influence_function_is_unbiased_within_a_tenth_of_the_effect(estimate, verdict):
+    """A bias of 0.08 nats is small, but 40 % of this effect."""
+    chance = np.random.default_rng(0)
+    rows = [
+        {"seed": seed, "cohort": cohort, "notion": notion, "model": "m", "language": "L1"}
+        for seed in range(5)
+        for cohort in range(8)
+        for notion in ("influence", "influence_removal")
+    ]
+    noise = 0.01 * chance.normal(size=len(rows))
+    table = pd.DataFrame(rows).assign(estimate=estimate + noise, placebo=0.0)
+    judged = judge_all(CLAIMS, {"notions": table.assign(specific=0.2, total=0.2)})
+    found = judged.set_index("claim")["verdict"]
+    assert (found[UNBIASED], found[REMOVAL]) == (verdict, verdict)
+
+
+def test_a_bias_of_just_a_tenth_is_seldom_judged():
+    """Of a true effect that varies, too; at an error rate of 2.5 % on either side."""
+    chance, n = np.random.default_rng(0), 200
+    ends = []
+    for _ in range(n):
+        total = 0.2 + 0.02 * chance.normal(size=5)
+        table = pd.DataFrame({"seed": range(5), "model": "m", "notion": "influence_removal"})
+        table = table.assign(estimate=1.1 * total + 0.01 * chance.normal(size=5), total=total)
+        found = bias_of_removal(table.assign(placebo=0.0), 0.1)
+        ends.append((found.lower > 0, found.upper < 0))
+    # 13 or less of 200 are judged in 99.9 % of such counts.
+    assert (np.sum(ends, axis=0) <= 13).all()
+
+
+@pytest.mark.parametrize(
+    ("effect", "verdict"), [(0.0, "agrees"), (0.06, "disagrees"), (-0.06, "disagrees")]
+)
+def test_placebos_show_nothing_within_a_tenth_of_the_effect(effect, verdict):
+    rows = [
+        {"seed": seed, "cohort": 1, "time": time, "string_role": strings, "estimate": estimate}
+        for seed in range(5)
+        for time in range(1, 5)
+        for strings, estimate in (("trained", 0.2), ("placebo", effect))
+    ]
+    noise = 0.005 * np.random.default_rng(0).normal(size=len(rows))
+    about = {"model": "m", "language": "L1", "size": 1, "parameters": 1, "significant": True}
+    about |= {"estimator": "difference_in_differences", "outcome": "log_likelihood"}
+    table = pd.DataFrame(rows).assign(**about, std_error=1.0)
+    judged = judge_all(CLAIMS, {"profile": table.assign(estimate=table["estimate"] + noise)})
+    claim = "Strings that are never trained on show no effect."
+    assert judged.set_index("claim").loc[claim, "verdict"] == verdict
 
 
 def test_one_model_and_no_truth_leave_claims_open(world):
@@ -298,6 +391,19 @@ def test_a_figure_is_drawn(world, study, own, tmp_path, figure):
     style.save(drawn, tmp_path / "figure.svg")
     assert (tmp_path / "figure.png").stat().st_size > 5000
     assert figure.caption.count(". ") == 1
+
+
+@pytest.mark.parametrize("name", ["profile_correlation", "panels_correlation"])
+def test_a_negative_correlation_has_a_colour_of_its_own(world, study, name):
+    """And the axes say which model is on which."""
+    (figure,) = (figure for figure in FIGURES if figure.name == name)
+    table = {**world, **study}[name].assign(correlation=-0.8)
+    axes = named(figure.draw)(table).axes[0]
+    (image,) = axes.images
+    negative, none, positive = (image.cmap(image.norm(value)) for value in (-0.8, 0, 0.8))
+    assert len({negative, none, positive}) == 3
+    assert np.nanmin(image.get_array()) == pytest.approx(-0.8)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("larger model", "smaller model")
 
 
 def test_a_heat_map_colours_significant_cells_only(world):

@@ -22,7 +22,7 @@ OF_PANELS = "results/profiles/panels/{language}"
 OF_STUDY = "results/profiles/panels_study/{language}"
 STUDY = "panels"  # the name of the only study of panels, in paths
 ONE_PANEL, ALL_PANELS = "panel", "panels"
-PAIR, ALL_PAIRS = "pair", "pairs"
+PAIR = "pair"
 
 BAND = "estimate std_error lower upper significant"
 
@@ -80,6 +80,8 @@ placebo float: the same for strings that are never trained on; 0 for the two est
     run, whose comparison these strings are
 other str: name of the second model
 correlation float?: Pearson correlation over the cells; null if undefined
+within_lags float?: the same after the mean of the cells at each time since the treatment is
+    subtracted
 copies int: copies of each string in the stream; of placebos: by assignment
 position str: early or late: the first or the last quarter of the stream
 quarter int: quarters of the stream that were trained on before, 0 to 4
@@ -95,15 +97,18 @@ weights str: hash of the checkpoint's weights (SHA-256)
 log_likelihood float: of the whole string, nats
 token_accuracy float: share of right tokens
 negative_rank float: minus the mean rank of the true tokens; the best is -1
-compared str: panel (one by itself), panels (mean over all), pair (the larger model minus the
-    smaller one) or pairs (mean over all pairs)
+compared str: panel (one by itself), panels (mean over all, of the order) or pair (the larger model
+    minus the smaller one)
 part str: instantaneous, persistent or residual (mean effects), instantaneous_order or
     residual_order (later minus earlier half of the cohorts), fading (last minus second third of a
-    cohort's later times), persistent_share or fading_share (of the instantaneous effect)
+    cohort's later times), fallen (last third minus just after the treatment), or a share of the
+    instantaneous effect: persistent_share, fading_share or fallen_share
 degrees float: degrees of freedom of Student's interval
 n_shared int: number of units that both panels have
 corrected float?: the same beyond the errors of both profiles; null where a profile does not vary
     beyond its errors; before the treatment, covariance over the standard deviations after it
+within_lower float?: lower end of the 95 % interval of `within_lags`
+within_upper float?: its upper end
 kind_of_time str: what times are: a number, a date without a time zone or a date with a time zone
 is_loss bool: whether the outcome is minus a loss
 """)
@@ -196,7 +201,7 @@ PROFILE_CORRELATION = Kind(
     "profiles by difference-in-differences. The second model has at least as many parameters.",
     "results/profiles/correlations/{language}/n{size}.parquet",
     columns(
-        "language size seed model other outcome cells n_cells correlation",
+        "language size seed model other outcome cells n_cells correlation within_lags",
         model="str: name of the first model",
     ),
 )
@@ -269,13 +274,15 @@ PANEL_PERSISTENCE = Kind(
     f"{OF_PANELS}/persistence.parquet",
     columns(f"panel outcome since n_cohorts {BAND}", outcome=OF_A_FILE),
 )
+UNIT = "str: the string's name in its table, or the first 32 digits of the SHA-256 of its tokens"
 PANEL_ROWS = Kind(
     "panel_rows",
     "One row per string that is measured under the checkpoints of a panel; in the path, `language` "
     "is the name of the panel.",
     f"{OF_PANELS}/rows.parquet",
     columns(
-        "row cohort",
+        "row unit cohort",
+        unit=UNIT,
         cohort="float?: step at which the string is trained on; null if it never is",
     ),
 )
@@ -296,7 +303,7 @@ MEASURED_PANEL = Kind(
     f"{OF_PANELS}/panel.parquet",
     columns(
         "unit time cohort log_likelihood token_accuracy negative_rank",
-        unit="str: the row of the string",
+        unit=UNIT,
         time="float: step of the checkpoint",
         cohort="float?: step at which the string is trained on; null if it never is",
     ),
@@ -323,8 +330,8 @@ PANELS_PERSISTENCE = Kind(
 PANELS_EFFECTS = Kind(
     "panels_effects",
     "One row per kind of units, comparison and part of the profiles of panels, by difference-in-"
-    "differences, with Student's interval over units. It speaks of other strings, and not of other "
-    "trainings.",
+    "differences, with Student's interval over units; of the order, it is over units and cohorts. "
+    "It speaks of other strings, and not of other trainings.",
     f"{OF_STUDY}/effects.parquet",
     columns(
         """
@@ -332,10 +339,10 @@ PANELS_EFFECTS = Kind(
         """,
         string_role="str: trained, or placebo: half of the units never treated, with random "
         "cohorts",
-        panel="str?: name of the panel; null for a mean over panels or pairs",
+        panel="str?: name of the panel; null for a mean over panels",
         other="str?: of a pair: the panel of the larger model, from which `panel` is subtracted",
         estimate="float: in units of the outcome; a share has no unit",
-        std_error="float: its standard error over units",
+        std_error="float: its standard error",
         lower="float: lower end of the 95 % interval",
         upper="float: upper end of the 95 % interval",
     ),
@@ -346,10 +353,15 @@ PANELS_CORRELATION = Kind(
     "difference-in-differences over cells, as estimated, and without the errors of the profiles.",
     f"{OF_STUDY}/correlation.parquet",
     columns(
-        "language panel other n_shared cells n_cells correlation corrected lower upper",
+        """
+        language panel other n_shared cells n_cells correlation corrected lower upper
+        within_lags within_lower within_upper
+        """,
         other="str: name of the panel of the larger model",
         lower="float?: lower end of its 95 % interval over units",
         upper="float?: upper end of its 95 % interval over units",
+        within_lags="float?: as `corrected`, after the mean of the cells at each time since the "
+        "treatment is subtracted",
     ),
 )
 KINDS = kinds_in(globals())

@@ -81,6 +81,11 @@ class Panel:
         """The place of the first time at which a cohort has been treated; len(times) if none."""
         return int(np.searchsorted(self.times, cohort))
 
+    @property
+    def observed(self) -> np.ndarray:
+        """float64[cohorts]: those with a time before and a time after their treatment."""
+        return np.array([g for g in self.treated if 0 < self.first_after(g) < len(self.times)])
+
 
 def read_panel(path: str | Path, columns: Mapping[str, str] | None = None) -> Panel:
     """Read a panel from a file with the columns unit, time, cohort and outcome.
@@ -289,6 +294,9 @@ def _say(table: UserTable, units: list[str], found: Panel, sign: int) -> None:
 def _repetitions(panel: Panel) -> Iterator[str]:
     """Sentences on repeated times, units or columns of the panel."""
     outcome, times = panel.outcome, panel.times
+    never_changes = len(times) > 1 and bool((outcome == outcome[:, :1]).all())
+    if never_changes:
+        yield "no unit's outcome ever changes; check that the outcomes are those of their times"
     if (outcome == np.round(outcome)).all():
         return  # counts, such as of right answers, are often equal
     if n_copies := len(outcome) - len(np.unique(outcome, axis=0)):
@@ -296,8 +304,7 @@ def _repetitions(panel: Panel) -> Iterator[str]:
             f"{n_copies} of {len(outcome)} units have the outcomes of another one at every time; "
             "keep one of each if they are copies, because copies make bands too narrow"
         )
-    if len(times) > 1 and (outcome == outcome[:, :1]).all():
-        yield "no unit's outcome ever changes; check that the outcomes are those of their times"
+    if never_changes:
         return
     # Sorted, so that equal columns are neighbours
     order = np.lexsort(outcome)

@@ -6,25 +6,36 @@ smaller. Where both panels measure the same strings, common errors make it large
 bootstrap over units, with the same signs for units of one name, and subtracted from the covariance
 and from both variances.
 
+Cells also have in common that effects fade with time since the treatment. Two models in which all
+effects fade alike are then alike, even if the cohorts that one memorises say nothing about those
+that the other one does. So the correlation is also given after the mean of the cells at each time
+since the treatment is subtracted. All are of the cohorts of these panels: with few of them, it may
+be high by chance.
+
 Sources: Causal Estimation of Memorisation Profiles, section 7 and figure 6; for the correction,
 Spearman, The proof and measurement of association between two things (1904).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
-from palimpsest.profiles.correlation import pearson
+from palimpsest.profiles.correlation import pearson, within
 from palimpsest.profiles.effects import names_of
 from palimpsest.profiles.kinds import AFTER, BEFORE
 from palimpsest.profiles.panel import NEVER, Panel
 from palimpsest.statistics import CONFIDENCE
 
 N_DRAWS = 400
+# Columns of a correlation and of the ends of its interval
+ENDS = {
+    "corrected": ("corrected", "lower", "upper"),
+    "within_lags": ("within_lags", "within_lower", "within_upper"),
+}
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,8 @@ def correlations(panels: Mapping[str, Panel], seed: int = 0) -> Iterator[dict]:
     seed : of the draws
 
     Yields rows of the table `panels_correlation`, without `language`. Correlations are over the
-    cells that both panels have. `corrected` is NaN where a profile does not vary beyond its errors.
+    cells that both panels have. `corrected` is NaN where a profile does not vary beyond its errors,
+    and `within_lags` where it does not vary beyond its errors and the mean of each lag.
     Before the treatment, nothing is memorised, so the covariance there is divided by the standard
     deviations after it: the truth is 0.
     """
@@ -107,14 +119,17 @@ def _of_pair(one: Profile, other: Profile) -> Iterator[dict]:
         AFTER: (one.lags >= 0) & (other.lags >= 0),
         BEFORE: (one.lags < -1) & (other.lags < -1),
     }
-    spread = _spread(one, other, sides[AFTER])
+    centres = {"corrected": _centred, "within_lags": _centred_within(one.lags, other.lags)}
+    spreads = {name: _spread(one, other, sides[AFTER], of) for name, of in centres.items()}
     for side, cells in sides.items():
         x, y = one.estimate[cells], other.estimate[cells]
         row = {"cells": side, "n_cells": int(cells.sum()), "correlation": np.nan}
-        row |= dict.fromkeys(("corrected", "lower", "upper"), np.nan)
+        row |= dict.fromkeys((*ENDS["corrected"], *ENDS["within_lags"]), np.nan)
         if cells.sum() > 1:
             row["correlation"] = pearson(x, y)
-            row |= _corrected(_covariance(one, other, cells), spread)
+            for name, centred in centres.items():
+                values = _corrected(_covariance(one, other, cells, centred), spreads[name])
+                row |= dict(zip(ENDS[name], values, strict=True))
         yield row
 
 
@@ -126,26 +141,39 @@ class Covariance:
     drawn: np.ndarray
 
 
-def _covariance(one: Profile, other: Profile, cells: np.ndarray) -> Covariance:
-    x, y = one.estimate[cells], other.estimate[cells]
-    x_drawn, y_drawn = one.drawn[:, cells], other.drawn[:, cells]
-    of_errors = _products(x_drawn, y_drawn).mean()
+# Values of some cells without what they have in common
+Centred = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def _covariance(one: Profile, other: Profile, cells: np.ndarray, centred: Centred) -> Covariance:
+    x, y = (centred(own.estimate[cells], cells) for own in (one, other))
+    x_drawn, y_drawn = (centred(own.drawn[:, cells], cells) for own in (one, other))
+    of_errors = (x_drawn * y_drawn).mean()
     # A draw has the errors of the estimates, and once more as much.
-    drawn = _products(x + x_drawn, y + y_drawn) - 2 * of_errors
-    return Covariance(float(_products(x, y) - of_errors), drawn)
+    drawn = ((x + x_drawn) * (y + y_drawn)).mean(axis=-1) - 2 * of_errors
+    return Covariance(float((x * y).mean() - of_errors), drawn)
 
 
-def _products(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Covariances over the last axis."""
-    centred = x - x.mean(axis=-1, keepdims=True)
-    return (centred * (y - y.mean(axis=-1, keepdims=True))).mean(axis=-1)
+def _centred(values: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Values float[..., n] of bool[cohorts, times] without their mean."""
+    return values - values.mean(axis=-1, keepdims=True)
 
 
-def _spread(one: Profile, other: Profile, cells: np.ndarray) -> Covariance | None:
+def _centred_within(lags: np.ndarray, others: np.ndarray) -> Centred:
+    """Without the mean of the cells at the same times since the treatment, in both panels."""
+    groups = lags * (2 * others.shape[1] + 1) + others  # one number for each pair of times
+
+    def centred(values: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        return within(groups[cells], values)
+
+    return centred
+
+
+def _spread(one: Profile, other: Profile, cells: np.ndarray, centred: Centred) -> Covariance | None:
     """The product of the two standard deviations; NaN where a variance is not above 0."""
     if cells.sum() < 2:
         return None
-    own = [_covariance(profile, profile, cells) for profile in (one, other)]
+    own = [_covariance(profile, profile, cells, centred) for profile in (one, other)]
     with np.errstate(invalid="ignore"):
         return Covariance(
             float(np.prod([_root(np.array(one.value)) for one in own])),
@@ -157,13 +185,13 @@ def _root(variance: np.ndarray) -> np.ndarray:
     return np.sqrt(np.where(variance > 0, variance, np.nan))
 
 
-def _corrected(covariance: Covariance, spread: Covariance | None) -> dict:
+def _corrected(covariance: Covariance, spread: Covariance | None) -> tuple[float, float, float]:
     """The correlation without errors, and its interval from the draws.
 
     A draw in which a profile does not vary beyond its errors may be anything from -1 to 1.
     """
     if spread is None or np.isnan(spread.value):
-        return {}
+        return np.nan, np.nan, np.nan
     ends = (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2
     drawn = np.clip(covariance.drawn / spread.drawn, -1, 1)
     lower, upper = (
@@ -171,4 +199,4 @@ def _corrected(covariance: Covariance, spread: Covariance | None) -> dict:
         for end, anything in zip(ends, (-1, 1), strict=True)
     )
     value = float(np.clip(covariance.value / spread.value, -1, 1))
-    return {"corrected": value, "lower": lower, "upper": upper}
+    return value, lower, upper

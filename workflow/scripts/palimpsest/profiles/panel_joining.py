@@ -35,7 +35,6 @@ def joined(
     _check_different(found, f"profiles/panels/{language}/checkpoints", checkpoints)
     whole = pd.concat(found, ignore_index=True).merge(rows, on="row", validate="many_to_one")
     return whole.assign(
-        unit=whole["row"].astype(str),
         log_likelihood=-whole["nll"],
         token_accuracy=whole["n_correct"] / whole["n_tokens"],
         negative_rank=-whole["rank_sum"] / whole["n_tokens"],

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from palimpsest.errors import Notice, UserError
 from palimpsest.making import makes
 from palimpsest.profiles.kinds import PANEL_ROWS
 from palimpsest.tables.kinds import NAME, NUMBER, TEXT, TIME, Column, UserKind
-from palimpsest.tables.user_tables import read_user_table
+from palimpsest.tables.user_tables import UserTable, read_user_table
 from palimpsest.tables.user_values import NUMBER as A_NUMBER
 
 STEPS = UserKind(
@@ -42,6 +43,7 @@ STRINGS = UserKind(
         Column("step", TIME, "the step at which it is trained on, or nothing if it never is", True),
     ),
 )
+MOST_COPIES = 0.02  # share of the drawn rows
 FIRST_STEP = "the first batch is step 1, so that checkpoint 1000 has seen the steps 1 to 1000"
 
 
@@ -71,11 +73,61 @@ def drawn(
     validation : the number of strings never trained on that are drawn; None for all
     seed : of the draws
 
-    Raises `UserError` if a file is not as it should be, or if there is nothing to draw from.
+    A unit is the string's name in the table, or the hash of its tokens. Strings that are drawn more
+    than once are left out, with a line.
+
+    Raises `UserError` if a file is not as it should be, if there is nothing to draw from, if names
+    of strings are not unique, or if more than a few strings are there more than once.
     """
     of_rows = steps_of_texts(*texts) if texts else read_steps(*steps, *tokens)
     where = f"profiles/panels/{language}"
-    return draw(of_rows, times, batches, instances, validation, seed, where)
+    found = draw(of_rows, times, batches, instances, validation, seed, where)
+    if texts:
+        table = read_user_table(*texts, STRINGS)
+        names, strings = (table.names(name).by_row() for name in ("unit", "text"))
+        _check_names(table, names)
+        units, contents = names[found["row"]], strings[found["row"]]
+    else:
+        units = contents = hashes(read_tokens(*tokens), found["row"])
+    return _without_copies(found.assign(unit=units), contents, *(texts or tokens))
+
+
+def hashes(tokens: np.ndarray, rows: Iterable[int]) -> list[str]:
+    """Names of rows of int[rows, tokens]: rows of the same tokens have the same name.
+
+    A name is the first 32 digits of the SHA-256 of the row's tokens as int64.
+    """
+    return [sha256(np.asarray(tokens[row], "<i8").tobytes()).hexdigest()[:32] for row in rows]
+
+
+def _check_names(table: UserTable, names: np.ndarray) -> None:
+    again = pd.Series(names).duplicated().to_numpy()
+    if again.any():
+        row = int(again.argmax())
+        raise UserError(
+            f"{table.at(row)}: unit {names[row]!r} is there a second time, after "
+            f"{table.another(int((names == names[row]).argmax()))}; give each string its own name"
+        )
+
+
+def _without_copies(rows: pd.DataFrame, contents: Sequence[str], path: str) -> pd.DataFrame:
+    """The rows without strings that are there more than once: they may be trained on twice.
+
+    Raises `UserError` if they are more than `MOST_COPIES` of the rows.
+    """
+    is_copy = pd.Series(contents).duplicated(keep=False).to_numpy()
+    if not is_copy.any():
+        return rows
+    first = int(is_copy.argmax())
+    places = rows.loc[[content == contents[first] for content in contents], "row"].tolist()
+    what = (
+        f"{path}: {is_copy.sum()} of {len(rows)} drawn rows have the string of another row, such "
+        f"as the rows {places[0]} and {places[1]}"
+    )
+    if is_copy.mean() > MOST_COPIES:
+        raise UserError(f"{what}; keep one row of each string, with the step of its training")
+    _say(f"{what}; they are left out, because such a string may be trained on twice")
+    return rows[~is_copy].reset_index(drop=True)
 
 
 def draw(

@@ -14,6 +14,7 @@ import pandas as pd
 
 from palimpsest.making import makes, reads
 from palimpsest.profiles import effects, kinds
+from palimpsest.profiles.comparable import check_comparable, check_outcomes
 from palimpsest.profiles.effects import Effect, part_of
 from palimpsest.profiles.panel import Panel
 from palimpsest.profiles.panel_correlation import correlations
@@ -47,16 +48,24 @@ def study(
     profiles, persistence : the estimates of each panel, stacked
     language : the name of the study in paths
     names, columns : of each file: its name in the configuration, and its names of the columns
+
+    Raises `UserError` if the panels cannot be compared: see `comparable`.
     """
     files = zip(names, panels, columns, strict=True)
-    found = {name: next(iter(read_outcomes(file, own).values())) for name, file, own in files}
-    return tables_of(found, profiles, persistence, language)
+    found = {name: next(iter(read_outcomes(file, own).items())) for name, file, own in files}
+    check_outcomes({name: outcome for name, (outcome, _) in found.items()})
+    of_names = {name: panel for name, (_, panel) in found.items()}
+    return tables_of(of_names, profiles, persistence, language)
 
 
 def tables_of(
     panels: Mapping[str, Panel], profiles: pd.DataFrame, persistence: pd.DataFrame, study: str
 ) -> dict[str, pd.DataFrame]:
-    """The tables of a study, by the names of their kinds."""
+    """The tables of a study, by the names of their kinds.
+
+    Raises `UserError` if the panels cannot be compared.
+    """
+    check_comparable(panels)
     rows = [
         _in_order(profiles, panels),
         _in_order(persistence, panels),
@@ -86,7 +95,7 @@ def effect_rows(panels: Mapping[str, Panel]) -> Iterator[dict]:
         },
     }
     for role, own in by_role.items():
-        for row in _rows(own):
+        for row in _rows(own) if own else ():
             yield {"string_role": role, **row}
 
 
@@ -96,36 +105,31 @@ def _shared(panels: Iterable[Panel], name: str) -> np.ndarray:
 
 
 def _rows(panels: Mapping[str, Panel]) -> Iterator[dict]:
-    """Effects of each panel, differences of each pair, and means over panels and over pairs."""
-    alone = {name: dict(_alone(panel)) for name, panel in panels.items()}
-    for name, parts in alone.items():
-        yield from _with_intervals(parts, compared=kinds.ONE_PANEL, panel=name)
-    names = {part for parts in alone.values() for part in parts}
-    means = {
-        part: effects.mean([parts[part] for parts in alone.values()])
-        for part in sorted(names)
-        if all(part in parts for parts in alone.values())
-    }
-    yield from _with_intervals(means, compared=kinds.ALL_PANELS)
-    found: dict[str, list[Effect]] = {}
+    """Effects of each panel, differences of each pair, and means of the order over panels."""
+    for name, panel in panels.items():
+        yield from _with_intervals(dict(_alone(panel)), compared=kinds.ONE_PANEL, panel=name)
+    yield from _with_intervals(dict(_means(list(panels.values()))), compared=kinds.ALL_PANELS)
     for panel, other in combinations(panels, 2):
         pair = dict(_differences(panels[panel], panels[other]))
         yield from _with_intervals(pair, compared=kinds.PAIR, panel=panel, other=other)
-        for part, effect in pair.items():
-            found.setdefault(part, []).append(effect)
-    n_pairs = len(panels) * (len(panels) - 1) // 2
-    over_pairs = {part: effects.mean(own) for part, own in found.items() if len(own) == n_pairs}
-    yield from _with_intervals(over_pairs, compared=kinds.ALL_PAIRS)
 
 
 def _alone(panel: Panel) -> Iterator[tuple[str, Effect]]:
     parts = {part: part_of(panel, part) for part in effects.PARTS}
-    shares = {effects.PERSISTENT_SHARE: effects.PERSISTENT, effects.FADING_SHARE: effects.FADING}
     first = parts[effects.INSTANTANEOUS]
-    for name, part in shares.items():
+    for name, part in effects.SHARES.items():
         if first is not None and parts[part] is not None:
             parts[name] = effects.ratio(parts[part], first)
     yield from ((name, effect) for name, effect in parts.items() if effect is not None)
+
+
+def _means(panels: Sequence[Panel]) -> Iterator[tuple[str, Effect]]:
+    """The order of cohorts, on those that all panels have with a time before and after them."""
+    cohorts = reduce(np.intersect1d, (panel.observed for panel in panels))
+    for part in effects.ORDERS:
+        found = [part_of(one, part, np.isin(one.treated, cohorts)[:, None]) for one in panels]
+        if None not in found:
+            yield part, effects.mean(found)
 
 
 def _differences(one: Panel, other: Panel) -> Iterator[tuple[str, Effect]]:

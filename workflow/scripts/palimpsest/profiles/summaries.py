@@ -104,7 +104,7 @@ def correlation_with_truth(rows: pd.DataFrame) -> pd.Series:
     )
 
 
-def placebo_effect(profile: pd.DataFrame) -> pd.DataFrame:
-    """By seed and model: the mean estimate of placebos after their random times."""
-    found = after(estimates(profile, kinds.PLACEBO))
+def mean_after(profile: pd.DataFrame, strings: str) -> pd.DataFrame:
+    """By seed and model: the mean estimate of some strings after their treatment."""
+    found = after(estimates(profile, strings))
     return found.groupby(["seed", "model"])["estimate"].mean().unstack()

@@ -7,10 +7,11 @@ own.
 
 from collections.abc import Callable
 
+import numpy as np
 import pandas as pd
 
 from palimpsest.claims import NO_THRESHOLD, NOT_NEGATIVE, RETRAINING, Case, statistic
-from palimpsest.estimates import Estimate, interval_note, over_seeds
+from palimpsest.estimates import Estimate, clipped, interval_note, lowest, over_seeds
 from palimpsest.number_format import number
 from palimpsest.profiles import kinds, summaries
 from palimpsest.profiles.dilution_effects import MEAN, at_the_end, contrasts
@@ -24,10 +25,11 @@ from palimpsest.profiles.kinds import (
     TOTAL,
 )
 from palimpsest.profiles.schedules import association
-from palimpsest.statistics import student
+from palimpsest.statistics import student, student_p_value
 
 ESTIMATORS = (DIFFERENCE_IN_DIFFERENCES, DIFFERENCE)
 CORRELATION = (-1.0, 1.0)
+SMALLER = "seeds, of the smaller of two"
 
 
 @statistic(
@@ -141,21 +143,51 @@ def of_pairs(correlations: pd.DataFrame) -> list[Case]:
     ]
 
 
-def on_side(correlations: pd.DataFrame, cells: str) -> pd.Series:
+def on_side(correlations: pd.DataFrame, cells: str, column: str = "correlation") -> pd.Series:
     """By seed: the correlation of the profiles of one pair of models."""
-    return correlations[correlations["cells"] == cells].set_index("seed")["correlation"]
+    return correlations[correlations["cells"] == cells].set_index("seed")[column]
 
 
 @statistic(
     kinds.PROFILE_CORRELATION.name,
-    "correlation of the profiles of two models after the treatment",
-    limits=CORRELATION,
+    "correlation of the profiles of two models after the treatment: how far it is above {least}, "
+    "or above that before the treatment, whichever is less",
+    limits=(-2, 2),
     evidence=NO_THRESHOLD,
     cases=of_pairs,
 )
-def predicts(correlations: pd.DataFrame) -> Estimate:
-    """The correlation over the cells after the treatment."""
-    return over_seeds(on_side(correlations, AFTER))
+def predicts(correlations: pd.DataFrame, least: float) -> Estimate:
+    """The correlation over the cells after the treatment, beyond `least` and that before.
+
+    Models that are measured on the same strings have common errors, so that the correlation may be
+    high where nothing is memorised. The claim holds if it is above both numbers. It is contradicted
+    only if it is below `least`: a high correlation before the treatment is no sign that profiles
+    differ. As in the paper, it is of the estimates, so that errors of one model alone lower it.
+
+    Source: for two conditions in one verdict, see `estimates.lowest`.
+    """
+    after, before = (on_side(correlations, side) for side in (AFTER, BEFORE))
+    beyond = [after - least, after - before]
+    found = lowest(beyond, SMALLER)
+    if np.isnan(found.lower):
+        return found
+    above, p_values = beyond[0].mean() > 0, [student_p_value(part, 0) for part in beyond]
+    nothing = 1.0 if found.mean < 0 else max(p_values)
+    notes = {
+        "after": after,
+        "before": before,
+        "after, without what all cohorts have in common at a time since their treatment": on_side(
+            correlations, AFTER, "within_lags"
+        ),
+    }
+    return found._replace(
+        upper=student(beyond[0]).upper,
+        p_value=nothing if above else p_values[0],
+        remarks=tuple(
+            interval_note(name, clipped(student(own.dropna()), CORRELATION))
+            for name, own in notes.items()
+        ),
+    )
 
 
 @statistic(
@@ -214,32 +246,57 @@ def spread_of_general_effect(errors: pd.DataFrame) -> Estimate:
 
 @statistic(
     kinds.NOTIONS.name,
-    "bias against retraining, minus that on unseen strings, at the end (nats)",
+    "{tolerated} times the specific effect by retraining, minus the size of the bias, which is "
+    "beyond that on unseen strings, at the end (nats)",
     evidence=RETRAINING,
 )
-def bias_of_influence(notions: pd.DataFrame) -> Estimate:
-    """The bias of the influence function against the specific effect, in nats."""
+def bias_of_influence(notions: pd.DataFrame, tolerated: float) -> Estimate:
+    """How far the bias of the influence function is below a share of the specific effect."""
     rows = summaries.minus_placebo(notions, kinds.INFLUENCE)
-    error = rows["minus_placebo"] - rows["specific"]
-    by_model = error.groupby([rows["seed"], rows["model"]]).mean().unstack()
-    return over_seeds(by_model)
+    estimate, specific = _by_seed(rows, "minus_placebo", "specific")
+    return _within_a_share(estimate - specific, specific, tolerated)
 
 
 @statistic(
     kinds.NOTIONS.name,
-    "bias against retraining, total effect, at the end (nats)",
+    "{tolerated} times the total effect by retraining, minus the size of the bias, at the end "
+    "(nats)",
     evidence=RETRAINING,
 )
-def bias_of_removal(notions: pd.DataFrame) -> Estimate:
-    """The bias of the paper's influence function (eq. 14), which removes strings and adds none.
+def bias_of_removal(notions: pd.DataFrame, tolerated: float) -> Estimate:
+    """The same of the paper's influence function (eq. 14), which removes strings and adds none.
 
-    The remark holds its estimate on unseen strings: what it takes from all strings alike.
+    The remarks also hold its estimate on unseen strings: what it takes from all strings alike.
     """
     rows = notions[notions["notion"] == kinds.REMOVAL]
-    groups = [rows["seed"], rows["model"]]
-    unseen = student(rows["placebo"].groupby(rows["seed"]).mean())
-    error = (rows["estimate"] - rows["total"]).groupby(groups).mean().unstack()
-    return over_seeds(error, remarks=[interval_note("its estimate on unseen strings", unseen)])
+    estimate, total, unseen = _by_seed(rows, "estimate", "total", "placebo")
+    found = _within_a_share(estimate - total, total, tolerated)
+    note = interval_note("its estimate on unseen strings", student(unseen))
+    return found._replace(remarks=(*found.remarks, note))
+
+
+def _by_seed(rows: pd.DataFrame, *columns: str) -> list[pd.Series]:
+    """Means over the macro-batches of a run, then over the models of a seed."""
+    means = rows.groupby(["seed", "model"])[list(columns)].mean().groupby("seed").mean()
+    return [means[column] for column in columns]
+
+
+def _within_a_share(
+    error: pd.Series, effect: pd.Series, share: float, name: str = "bias"
+) -> Estimate:
+    """By how much an error is smaller than a share of the effect, over the seeds.
+
+    The error counts on both sides. An error of 0.1 nats is nothing where the effect is 5, and half
+    of it where the effect is 0.2; so what is tolerated is a share. The remarks call the error
+    `name`.
+
+    Source: two one-sided tests; Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15
+    (1987).
+    """
+    found = lowest([share * effect - error, share * effect + error], SMALLER, bound=0)
+    notes = {name: error, "effect": effect}
+    remarks = tuple(interval_note(name, student(own)) for name, own in notes.items())
+    return found._replace(remarks=remarks)
 
 
 @statistic(
@@ -271,12 +328,17 @@ def extracted_beyond(notions: pd.DataFrame) -> Estimate:
 
 @statistic(
     kinds.PROFILE.name,
-    "mean effect on placebos after their random times (nats)",
+    "{tolerated} times the mean effect on trained strings after the treatment, minus the size of "
+    "that on placebos after their random times (nats)",
     evidence=NO_THRESHOLD,
 )
-def placebo(profile: pd.DataFrame) -> Estimate:
-    """The effect on placebos after their random times, in nats."""
-    return over_seeds(summaries.placebo_effect(profile))
+def placebo(profile: pd.DataFrame, tolerated: float) -> Estimate:
+    """How far the effect on placebos is below a share of that on trained strings, on both sides."""
+    placebos, effects = (
+        summaries.mean_after(profile, strings).mean(axis=1)
+        for strings in (kinds.PLACEBO, kinds.TRAINED)
+    )
+    return _within_a_share(placebos, effects, tolerated, "on placebos")
 
 
 CONTRAST = {"size": "largest minus smallest stream", "position": "last minus first quarter"}

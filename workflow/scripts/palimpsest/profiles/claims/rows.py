@@ -32,11 +32,9 @@ NOTIONS = {
     kinds.INFLUENCE: "An influence function",
     kinds.REMOVAL: "An influence function by plain removal",
 }
-# The largest bias that counts as none, in nats: a string is then a tenth more or less probable
-TOLERATED = 0.1
 # Pearson: below it, less than a quarter of the variance of one profile is in the other
 PREDICTS = 0.5
-# The largest share of the effect just after training that counts as none
+# The largest share of an effect that counts as none
 NO_SHARE = 0.1
 
 CLAIMS = [
@@ -80,8 +78,8 @@ CLAIMS = [
     Claim(
         "profile_size",
         "The profile of the smaller model predicts that of the larger one.",
-        statistics.predicts,
-        above(PREDICTS),
+        statistics.predicts.of(least=PREDICTS),
+        above(0),
     ),
     Claim(
         "profile_placebos",
@@ -120,14 +118,14 @@ CLAIMS = [
     Claim(
         "profile_notions",
         "An influence function is unbiased for the specific effect.",
-        statistics.bias_of_influence,
-        between(-TOLERATED, TOLERATED),
+        statistics.bias_of_influence.of(tolerated=NO_SHARE),
+        above(0),
     ),
     Claim(
         "profile_notions",
         "An influence function by plain removal is unbiased for the total effect.",
-        statistics.bias_of_removal,
-        between(-TOLERATED, TOLERATED),
+        statistics.bias_of_removal.of(tolerated=NO_SHARE),
+        above(0),
     ),
     Claim(
         "profile_notions",
@@ -159,34 +157,28 @@ CLAIMS = [
         for sentence, statistic, region in (
             (
                 "In panels, larger models memorise strings more strongly just after training.",
-                panel_statistics.of_panels.of(compared=kinds.ALL_PAIRS, part=effects.INSTANTANEOUS),
+                panel_statistics.in_every_pair.of(part=effects.INSTANTANEOUS),
                 above(0),
             ),
             (
                 "In panels, memorisation persists more in larger models.",
-                panel_statistics.of_panels.of(compared=kinds.ALL_PAIRS, part=effects.PERSISTENT),
+                panel_statistics.in_every_pair.of(part=effects.PERSISTENT),
                 above(0),
             ),
             (
                 "In panels, strings are memorised more just after training if they are seen early.",
-                panel_statistics.of_panels.of(
-                    compared=kinds.ALL_PANELS, part=effects.INSTANTANEOUS_ORDER
-                ),
+                panel_statistics.order.of(part=effects.INSTANTANEOUS_ORDER),
                 below(0),
             ),
             (
                 "In panels, strings that were seen late are memorised more at the end.",
-                panel_statistics.of_panels.of(
-                    compared=kinds.ALL_PANELS, part=effects.RESIDUAL_ORDER
-                ),
+                panel_statistics.order.of(part=effects.RESIDUAL_ORDER),
                 above(0),
             ),
             (
                 "In panels, memorisation falls to a plateau.",
-                panel_statistics.of_panels.of(
-                    compared=kinds.ALL_PANELS, part=effects.FADING_SHARE, bound=None
-                ),
-                between(-NO_SHARE, NO_SHARE),
+                panel_statistics.falls_to_a_plateau.of(tolerated=NO_SHARE),
+                above(0),
             ),
             (
                 "In panels, no memorisation persists in the smallest model.",
@@ -203,7 +195,7 @@ CLAIMS = [
     Claim(
         "profile_placebos",
         "Strings that are never trained on show no effect.",
-        statistics.placebo,
-        between(-TOLERATED, TOLERATED),
+        statistics.placebo.of(tolerated=NO_SHARE),
+        above(0),
     ),
 ]

@@ -43,7 +43,8 @@ def panels_correlation(table: pd.DataFrame) -> plt.Figure:
         figure.subplots(1, 3, sharey=True), MATRICES, strict=True
     ):
         draw_matrix(axes, table[table["cells"] == side], column, names)
-        axes.set_title(title)
+        axes.set(title=title, xlabel="larger model")
+    figure.axes[0].set_ylabel("smaller model")
     return figure
 
 
@@ -57,9 +58,9 @@ def draw_matrix(axes: plt.Axes, rows: pd.DataFrame, column: str, names: list[str
         text = "–" if pd.isna(value) else f"{value:.2f}"
         if column == "corrected" and not pd.isna(value):
             text += f"\n({row.lower:.2f} to {row.upper:.2f})"
-        colour = "white" if value > 0.6 else style.INK
+        colour = "white" if abs(value) > 0.6 else style.INK
         axes.text(at[1], at[0], text, ha="center", va="center", fontsize=6, color=colour)
-    axes.imshow(shown[:-1], cmap="Purples", vmin=0, vmax=1, aspect="auto")
+    axes.imshow(shown[:-1], cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
     axes.set_xlim(0.5, len(names) - 0.5)
     axes.set_xticks(range(1, len(names)), names[1:])
     axes.set_yticks(range(len(names) - 1), names[:-1])

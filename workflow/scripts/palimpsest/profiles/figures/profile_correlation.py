@@ -40,7 +40,8 @@ def profile_correlation(table: pd.DataFrame) -> plt.Figure:
     panels = figure.subplots(1, 2, sharey=True)
     for axes, (cells, title) in zip(panels, TITLES.items(), strict=True):
         draw_matrix(axes, rows[rows["cells"] == cells], models)
-        axes.set_title(title)
+        axes.set(title=title, xlabel="larger model")
+    panels[0].set_ylabel("smaller model")
     return figure
 
 
@@ -54,9 +55,9 @@ def draw_matrix(axes: plt.Axes, rows: pd.DataFrame, models: list[str]) -> None:
             continue
         shown[row, column] = mean
         text = f"{mean:.2f}\n({low:.2f} to {high:.2f})"
-        colour = "white" if mean > 0.6 else style.INK
+        colour = "white" if abs(mean) > 0.6 else style.INK
         axes.text(column, row, text, ha="center", va="center", fontsize=7, color=colour)
-    axes.imshow(shown[:-1], cmap="Purples", vmin=0, vmax=1, aspect="auto")
+    axes.imshow(shown[:-1], cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
     axes.set_xlim(0.5, len(models) - 0.5)
     axes.set_xticks(range(1, len(models)), models[1:])
     axes.set_yticks(range(len(models) - 1), models[:-1])
