@@ -110,6 +110,38 @@ def test_an_answer_is_a_number_a_letter_or_a_text(tmp_path, answer):
     assert corpus.strings[0][0][-1] == "C"
 
 
+SUMS = question(1, "law", "test", question="1 + 1?", choices=["1", "2", "3", "4"])
+
+
+def letters_of(tmp_path, *rows) -> list[str]:
+    corpus = read_records_corpus(written(tmp_path, list(rows)), AS_QUESTIONS)
+    return [string[0][-1] for string in corpus.strings]
+
+
+def test_all_answers_are_read_in_one_way(tmp_path):
+    """A text of digits is a number where all answers are numbers, and a text where one is none."""
+    other = question(0, "law", "test")
+    numbers = {"answer": "3"}, {"answer": "2"}
+    assert letters_of(tmp_path, other | numbers[0], SUMS | numbers[1]) == ["D", "C"]
+    texts = {"answer": "three"}, {"answer": "2"}
+    assert letters_of(tmp_path, other | texts[0], SUMS | texts[1]) == ["C", "B"]
+    letters = {"answer": "C"}, {"answer": "A", "choices": ["B", "A"]}
+    assert letters_of(tmp_path, other | letters[0], SUMS | letters[1]) == ["C", "A"]
+    assert letters_of(tmp_path, SUMS | {"answer": 2}) == ["C"]
+
+
+def test_an_answer_that_may_be_two_choices_is_refused(tmp_path):
+    path = written(tmp_path, [SUMS | {"answer": "2"}])
+    text = message(lambda: read_records_corpus(path, AS_QUESTIONS))
+    assert text.startswith(
+        f"{path}:1: answer '2' is choice C by its number from 0 and B by its text;"
+    )
+    path = written(tmp_path, [SUMS | {"answer": "A", "choices": ["B", "A"]}])
+    assert "is choice B by its text and A by its letter" in message(
+        lambda: read_records_corpus(path, AS_QUESTIONS)
+    )
+
+
 def test_columns_of_other_names_are_given(tmp_path):
     row = question(1, "law", "test")
     row["q"] = row.pop("question")

@@ -117,6 +117,8 @@ WRONG = {
     "no rows": (lambda d, r: (d, r.astype(float)), "whole numbers from 0 to 2999"),
     "a negative distance": (lambda d, r: (d - 1, r), "finite numbers from 0 on"),
     "not a number": (lambda d, r: (d * np.nan, r), "finite numbers from 0 on"),
+    "a point twice": (lambda d, r: (d, np.repeat(r[:, :1], 20, axis=1)), "twice; give each point"),
+    "distances of other vectors": (lambda d, r: (d / 10, r), "as given, and at 0"),
     "not sorted": (lambda d, r: (d[:, ::-1], r), "must ascend; sort them"),
 }
 

@@ -20,6 +20,7 @@ from palimpsest.tables.user_tables import UserTable
 QUESTION, CHOICES, ANSWER, SUBJECT = "question", "choices", "answer", "subject"
 PARAPHRASES = "paraphrases"
 LETTERS = string.ascii_uppercase
+WAYS = NUMBER, TEXT, LETTER = "number from 0", "text", "letter"  # to write an answer
 NEEDED = (
     Column(QUESTION, NAME, "the text of the question"),
     Column(CHOICES, LIST, "a list of choices, two or more"),
@@ -51,8 +52,9 @@ class Questions(NamedTuple):
 def questions_in(table: UserTable) -> Questions:
     """The questions of a table with the columns `NEEDED`, and perhaps `MORE`.
 
-    Raises `UserError` if a question has fewer than two choices or two equal ones, if the answer is
-    none of them, or if two rows ask the same. The message names the row.
+    All answers are read in one way, if there is one: as numbers, as texts or as letters. Raises
+    `UserError` if a question has fewer than two choices or two equal ones, if the answer is none of
+    them or may be two of them, or if two rows ask the same. The message names the row.
     """
     questions, choices = table.names(QUESTION).by_row(), table.lists(CHOICES)
     given, n = table.names(ANSWER).by_row(), table.n_rows
@@ -61,8 +63,8 @@ def questions_in(table: UserTable) -> Questions:
         subjects = [subject or "" for subject in table.names(SUBJECT).by_row(missing="")]
     paraphrases = table.lists(PARAPHRASES) if PARAPHRASES in table.cells else [()] * n
     found, seen = Questions([], [], [], subjects, []), {}
-    for row in range(n):
-        place = _place_of_answer(table, row, choices[row], given[row])
+    places = _places_of_answers(table, choices, given)
+    for row, place in enumerate(places):
         prompt, *others = (
             prompt_of(words, choices[row], subjects[row])
             for words in (questions[row], *paraphrases[row])
@@ -86,18 +88,45 @@ def prompt_of(question: str, choices: Sequence[str], subject: str) -> str:
     return "\n".join([HEAD.format(about) + question.strip(), *lines, "Answer:"])
 
 
-def _place_of_answer(table: UserTable, row: int, choices: Sequence[str], answer: str) -> int:
-    """The place of the right choice; `UserError` if the choices are not such, or lack it."""
+def _places_of_answers(
+    table: UserTable, choices: Sequence[Sequence[str]], given: Sequence[str]
+) -> list[int]:
+    """The place of the right choice of every row; see `questions_in`."""
+    readings = [
+        _readings(table, row, own, answer)
+        for row, (own, answer) in enumerate(zip(choices, given, strict=True))
+    ]
+    ways = [way for way in WAYS if all(way in own for own in readings)] or WAYS
+    places = []
+    for row, own in enumerate(readings):
+        possible = {way: own[way] for way in ways if way in own}
+        if len(set(possible.values())) > 1:
+            said = " and ".join(f"{LETTERS[place]} by its {way}" for way, place in possible.items())
+            raise table.wrong(ANSWER, row, f"is choice {said}; write all answers in another way")
+        places += set(possible.values())
+    return places
+
+
+def _readings(table: UserTable, row: int, choices: Sequence[str], answer: str) -> dict[str, int]:
+    """The place of the right choice by each of `WAYS` in which it can be read.
+
+    Raises `UserError` if the choices are not such, or lack the answer.
+    """
     if len(choices) < 2:
         raise table.wrong(CHOICES, row, f"has {len(choices)}, and a question needs two")
     if len(choices) > len(LETTERS):
         raise table.wrong(CHOICES, row, f"has {len(choices)}, and letters are {len(LETTERS)}")
     if len(set(choices)) < len(choices):
         raise table.wrong(CHOICES, row, "has one choice twice")
+    found = {}
     if answer.isascii() and answer.isdigit() and int(answer) < len(choices):
-        return int(answer)
+        found[NUMBER] = int(answer)
+    if table.holds_number(ANSWER, row) and found:
+        return found
     if answer in choices:
-        return choices.index(answer)
+        found[TEXT] = choices.index(answer)
     if len(answer) == 1 and answer in LETTERS[: len(choices)]:
-        return LETTERS.index(answer)
-    raise table.wrong(ANSWER, row, f"is none of the {len(choices)} choices")
+        found[LETTER] = LETTERS.index(answer)
+    if not found:
+        raise table.wrong(ANSWER, row, f"is none of the {len(choices)} choices")
+    return found

@@ -39,6 +39,9 @@ from palimpsest.density.sizes import IVF, Approximation
 from palimpsest.density.vectors_on_disk import InMemory, Kept, Shards
 from palimpsest.errors import UserError
 
+# The largest error of a given distance: that of float32, or of a search in half precision
+TOLERANCE = 2e-3
+
 
 class Parts(NamedTuple):
     """The parts of an approximate density: float64[Q] each.
@@ -133,9 +136,14 @@ def log_parts_of_densities(
         neighbours = Neighbours(*index.search(queries, asked.k))
     elif neighbours is not None:
         neighbours = checked_neighbours_of(neighbours, len(queries), corpus.n, asked.k)
-    read = read_once(queries, corpus, rows, 0 if neighbours else asked.k)
-    nearest = neighbours or read.nearest
-    return combined_parts(queries, corpus.n, settings, asked, nearest, rows, read.sample)
+    if neighbours is None:
+        read = read_once(queries, corpus, rows, asked.k)
+        return combined_parts(queries, corpus.n, settings, asked, read.nearest, rows, read.sample)
+    with_nearest = np.concatenate([rows, neighbours.rows[:, 0]])
+    vectors = read_once(queries, corpus, with_nearest, 0).sample
+    check_distances(queries, vectors[len(rows) :], neighbours)
+    sample = vectors[: len(rows)]
+    return combined_parts(queries, corpus.n, settings, asked, neighbours, rows, sample)
 
 
 def opened(queries: ArrayLike, corpus: ArrayLike | Corpus) -> tuple[np.ndarray, Corpus]:
@@ -176,11 +184,30 @@ def checked_neighbours_of(
     distances, rows = distances[:, :k].astype(float), rows[:, :k]
     if not np.issubdtype(rows.dtype, np.integer) or rows.min() < 0 or rows.max() >= n:
         raise UserError(f"neighbours: rows must be whole numbers from 0 to {n - 1}")
+    ordered = np.sort(rows, axis=1)
+    if (ordered[:, 1:] == ordered[:, :-1]).any():
+        raise UserError("neighbours: a row of a query is there twice; give each point once")
     if not np.isfinite(distances).all() or (distances < 0).any():
         raise UserError("neighbours: distances must be finite numbers from 0 on")
     if (np.diff(distances, axis=1) < 0).any():
         raise UserError("neighbours: distances of a query must ascend; sort them")
     return Neighbours(distances, rows)
+
+
+def check_distances(queries: np.ndarray, nearest: np.ndarray, given: Neighbours) -> None:
+    """`UserError` if the distances to the nearest neighbours are not those of the vectors.
+
+    `queries` and `nearest` are float[Q, D].
+    """
+    own = np.linalg.norm(queries.astype(float) - nearest, axis=1)
+    off = np.abs(own - given.distances[:, 0])
+    if off.max() > TOLERANCE:
+        worst = int(off.argmax())
+        raise UserError(
+            f"neighbours: the nearest one of query {worst + 1} is at distance "
+            f"{given.distances[worst, 0]:.4g} as given, and at {own[worst]:.4g} by the vectors; "
+            "search among these vectors (of a text, its table of embeddings), by euclidean distance"
+        )
 
 
 def read_once(

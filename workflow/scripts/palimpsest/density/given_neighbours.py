@@ -27,8 +27,6 @@ GIVEN = UserKind(
         Column("distance", NUMBER, "the distance of their embeddings, from 0 on"),
     ),
 )
-# The largest error of a given distance: that of float32, or of a search in half precision
-TOLERANCE = 2e-3
 
 
 def read_neighbours(
@@ -78,19 +76,3 @@ def read_neighbours(
     return Neighbours(
         frame["distance"].to_numpy().reshape(of_shape), frame["row"].to_numpy().reshape(of_shape)
     )
-
-
-def check_distances(queries: np.ndarray, nearest: np.ndarray, given: Neighbours) -> None:
-    """`UserError` if the distances to the nearest neighbours are not those of the vectors.
-
-    `queries` and `nearest` are float[Q, D].
-    """
-    own = np.linalg.norm(queries.astype(float) - nearest, axis=1)
-    off = np.abs(own - given.distances[:, 0])
-    if off.max() > TOLERANCE:
-        worst = int(off.argmax())
-        raise UserError(
-            f"neighbours: the nearest one of query {worst + 1} is at distance "
-            f"{given.distances[worst, 0]:.4g} in the file, and at {own[worst]:.4g} by the "
-            "embedding of this text; search in its table of embeddings, by euclidean distance"
-        )

@@ -204,6 +204,10 @@ class UserTable:
             f"{self.kind.item} out: the column holds {column.meaning}"
         )
 
+    def holds_number(self, name: str, row: int) -> bool:
+        """Whether the file has a number in a cell, and not a text of digits."""
+        return isinstance(_item(self.cells[name], row), int | float)
+
     def _column(self, name: str) -> Column:
         return self.kind.columns[self.kind.names.index(name)]
 
