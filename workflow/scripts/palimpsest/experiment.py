@@ -98,9 +98,6 @@ class Experiment:
         self.settings = whole.without(self.refused)
         self.sections = [each for each in sections if self.settings.block(each.name) is not None]
         self.notes += self._unused_keys()
-        if not self.refused:
-            models = [runs.model for runs in self.requests]
-            self._refuse(checks.nothing_to_track(self.settings, models))
 
     def _unused_keys(self) -> Iterator[str]:
         """A line for each key without an effect, unless its value is the default."""
