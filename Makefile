@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run full tour pretrained check test test-slurm lint format bench docs clean-environment
+.PHONY: help run full tour pretrained check test test-slurm test-oldest lint format bench docs clean-environment
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-20s %s\n", $$1, $$2}' Makefile
@@ -60,6 +60,10 @@ test-slurm: $(INSTALLED) ## Install SLURM on this machine (as root, from apt) an
 	@echo "== Installing SLURM, and running the tests on a cluster of its own; about ten minutes on two cores"
 	$(BIN)/python tests/workflow/slurm/cluster.py install
 	$(BIN)/python -m pytest tests/workflow/slurm
+
+test-oldest: $(INSTALLED) ## Run the library's examples with the oldest versions that it allows
+	@echo "== Installing the oldest versions that pyproject.toml allows; about two minutes on two cores"
+	$(BIN)/python -m pytest tests/test_package.py -m costly
 
 lint: $(INSTALLED) ## Check the style of the code and of the workflow
 	$(BIN)/ruff check .

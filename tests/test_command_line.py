@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from palimpsest import command_line
+from palimpsest import paths
 from palimpsest.command_line import STUDY, VERBS, main, project
+from palimpsest.errors import UserError
+from palimpsest.languages import load
 
 ROOT = Path(__file__).parents[1]
 PANEL = ROOT / "config/panels/example.csv"
@@ -124,10 +126,11 @@ def test_a_doctor_says_what_there_is(tmp_path, monkeypatch, capsys):
 
 
 def test_a_missing_workflow_is_said(monkeypatch, tmp_path):
-    monkeypatch.setattr(command_line, "__file__", str(tmp_path / "a/b/c/d.py"))
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    with pytest.raises(Exception, match="has no workflow; install palimpsest again"):
+    monkeypatch.setattr(paths, "__file__", str(tmp_path / "a/b/c/d.py"))
+    with pytest.raises(UserError, match="the workflow is not in it; install palimpsest again"):
         project()
+    with pytest.raises(UserError, match="no language is installed; install palimpsest again"):
+        load("L3")
 
 
 @pytest.mark.slow
@@ -151,6 +154,9 @@ def test_a_wheel_has_the_workflow(tmp_path):
         folder = study if study.exists() else tmp_path
         subprocess.run([command, *words], cwd=folder, env=plain, check=True)
     assert (study / "results/report/profiles.html").is_file()
+    code = "from palimpsest.languages import load; print(load('L3').n_rules)"
+    done = subprocess.run([python, "-c", code], env=plain, capture_output=True, text=True)
+    assert done.stdout.strip() == str(load("L3").n_rules), done.stderr
     share = tmp_path / "empty/share/palimpsest"
     for kind in ("workflow/**/*.smk", "config/**/*.pcfg", "config/schemas/*.yaml", "envs/*.yaml"):
         installed = {path.relative_to(share) for path in share.glob(kind)}

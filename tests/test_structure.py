@@ -32,7 +32,7 @@ ROOMS = [
     ["languages", "locks", "making", "manifests", "models", "requests", "script_job"],
     ["corpora", "pretrained"],
     ["configuration"],
-    ["claims", "code_archive", "devices", "ends", "recovery", "renamed_results", "traces"],
+    ["cards", "claims", "code_archive", "devices", "ends", "recovery", "renamed_results", "traces"],
     ["figures", "slurm", "token_losses", "training_rules"],
     ["section"],
     ["planning"],

@@ -106,11 +106,6 @@ WRONG = {
         "trackers: [mlflow]",
         "trackers[0]: 'mlflow' is not allowed; must be one of tensorboard, wandb",
     ),
-    "trackers of a fleet": (
-        "trackers: [wandb]",
-        "trackers: wandb would show nothing: the engine fleet trains all models here, many at "
-        "once; set engine/twin to deepspeed, or trackers to []",
-    ),
     "a share of nothing": (
         "unlearning: {share: 0.001}",
         "unlearning/share: 0.001 of 64 strings is less than one string; raise it to 0.016 or more",

@@ -119,4 +119,4 @@ def test_an_older_folder_is_replaced_as_a_whole(tmp_path):
 
 def test_a_run_whose_model_left_the_table_is_refused(tmp_path):
     with pytest.raises(UserError, match="unknown model 'gone'"):
-        export_run(tmp_path / "made", {"model": "gone"}, {}, MODELS)
+        export_run(tmp_path / "made", {"model": "gone"}, {}, None, None, MODELS)

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from helpers.experiments import message
 from palimpsest.slurm.partitions import (
     LIMITS,
+    PLACEHOLDERS,
     Request,
     check_against_slurm,
+    note_on_placeholders,
     read_partitions,
     shortage,
 )
@@ -134,7 +136,7 @@ def test_the_file_is_held_against_slurm(tmp_path, monkeypatch):
         "PartitionName=gpu",
         "   MaxTime=UNLIMITED TotalNodes=2",
     )
-    check_against_slurm("partitions.yaml", site)
+    assert check_against_slurm("partitions.yaml", site)
     scontrol(tmp_path, monkeypatch, "PartitionName=cpu", "   MaxTime=12:00:00 TotalNodes=2")
     line = message(lambda: check_against_slurm("partitions.yaml", site))
     assert line.startswith("partitions.yaml: partitions/cpu/max_runtime: 1,440 minutes are more")
@@ -146,4 +148,17 @@ def test_the_file_is_held_against_slurm(tmp_path, monkeypatch):
 
 def test_without_slurm_the_file_is_believed(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    check_against_slurm("partitions.yaml", partitions(tmp_path))
+    assert not check_against_slurm("partitions.yaml", partitions(tmp_path))
+
+
+def test_the_partitions_that_come_with_the_profile_are_noted(tmp_path):
+    shipped = str(ROOT / "config/profiles/slurm/partitions.yaml")
+    note = note_on_placeholders(shipped, read_partitions(shipped))
+    assert note.startswith(f"{shipped}: has the partitions that come with the profile")
+    for changed in (
+        SITE,  # its GPU nodes have half of the memory
+        {name: {**limits, "max_runtime": "3d"} for name, limits in PLACEHOLDERS.items()},
+        {"cpu": PLACEHOLDERS["cpu"]},
+        {**PLACEHOLDERS, "more": {"max_runtime": 10}},
+    ):
+        assert note_on_placeholders("mine.yaml", partitions(tmp_path, changed)) is None

@@ -67,6 +67,30 @@ rule corpus_of_records:
         "../scripts/make.py"
 
 
+# A dataset as a folder for other programs. No target asks for it: name the folder.
+rule export_dataset:
+    input:
+        corpus=corpus,
+        strings=paths.DATASET,
+    output:
+        folder=directory(paths.EXPORTED_DATASET),
+    log:
+        "logs/export_dataset/{language}/n{size}-seed{seed}/{variant}.log",
+    benchmark:
+        "benchmarks/export_dataset/{language}/n{size}-seed{seed}/{variant}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        **made_by("palimpsest.datasets.exported:export_dataset"),
+        predict_end=lookup("datasets/predict_end", within=config),
+    script:
+        "../scripts/make.py"
+
+
 rule dataset:
     input:
         corpus=corpus,

@@ -124,6 +124,8 @@ rule export_model:
         ancient(pretrained_files),
         weights=paths.WEIGHTS,
         manifest=paths.MANIFEST,
+        trace=paths.TRACE,
+        strings=dataset_of_one,
     output:
         folder=directory(paths.MODEL_FOLDER),
     log:

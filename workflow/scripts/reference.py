@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from palimpsest import reference
+from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.experiment import schema_of
 from palimpsest.sections import FIGURES, KINDS, SECTIONS
 from palimpsest.unlearning.methods import read_methods
@@ -21,6 +22,10 @@ def pages() -> dict[str, str]:
         ),
         "tables.md": reference.tables_page(KINDS.values()),
         "claims.md": reference.claims_page(SECTIONS),
+        "figures.md": reference.figures_page(
+            {"Languages": LANGUAGE_FIGURES}
+            | {section.title: section.figures for section in SECTIONS}
+        ),
         "fidelity.md": reference.fidelity_page(
             reference.read_fidelity(ROOT / "docs/fidelity.tsv"), KINDS.keys() - FIGURES.keys()
         ),

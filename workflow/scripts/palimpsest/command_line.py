@@ -14,11 +14,10 @@ from pathlib import Path
 
 import yaml
 
-from palimpsest import __version__
+from palimpsest import __version__, paths
 from palimpsest.errors import UserError, refusing
 from palimpsest.sections import NAMES
 
-INSTALLED = "share/palimpsest"  # where a wheel puts the workflow, in the folder of its environment
 STUDY = "study.yaml"
 OWN = "mine"  # the name of what a study is given
 # By the word of the command: the target of Snakemake, or None for those that are given
@@ -82,12 +81,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def project() -> Path:
-    """The folder of the workflow: the checkout of this library, or what a wheel installed."""
-    checkout = Path(__file__).resolve().parents[3]
-    for folder in (checkout, Path(sys.prefix) / INSTALLED):
-        if (folder / "Snakefile").is_file():
-            return folder
-    raise UserError(f"{sys.prefix}/{INSTALLED}: has no workflow; install palimpsest again with pip")
+    """The folder of the workflow; `UserError` if it is not installed."""
+    if (folder := paths.workflow()) is None:
+        raise UserError(
+            f"{sys.prefix}: the workflow is not in it; install palimpsest again with pip"
+        )
+    return folder
 
 
 def run(name: str, given: Sequence[str]) -> None:

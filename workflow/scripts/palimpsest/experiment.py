@@ -99,8 +99,7 @@ class Experiment:
         self.sections = [each for each in sections if self.settings.block(each.name) is not None]
         self.notes += self._unused_keys()
         if not self.refused:
-            models = [runs.model for runs in self.requests]
-            self._refuse(checks.nothing_to_track(self.settings, models))
+            _ = self.requests  # requests of two sections that contradict each other are refused now
 
     def _unused_keys(self) -> Iterator[str]:
         """A line for each key without an effect, unless its value is the default."""

@@ -1,11 +1,42 @@
 """Modules, and names of packages, that are imported when they are first used."""
 
+import contextlib
 import importlib
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
+
+# The extra of the package `palimpsest` that brings a module; without one, its module is missing.
+EXTRAS = {
+    **dict.fromkeys(("faiss", "mixedlm"), "density"),
+    **dict.fromkeys(("presidio_analyzer", "spacy"), "private"),
+    **dict.fromkeys(("matplotlib", "jinja2", "markupsafe", "pygments"), "figures"),
+    **dict.fromkeys(
+        ("torch", "transformers", "tokenizers", "accelerate", "deepspeed", "peft", "psutil"),
+        "training",
+    ),
+    **dict.fromkeys(("nltk", "sentence_transformers"), "training"),
+    "snakemake": "workflow",
+}
+
+
+@contextlib.contextmanager
+def naming_extra() -> Iterator[None]:
+    """Say how to install what an import in this context lacks, if an extra brings it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise _with_extra(error) from None
+
+
+def _with_extra(error: ModuleNotFoundError) -> ModuleNotFoundError:
+    module = (error.name or "").partition(".")[0]
+    if module not in EXTRAS:
+        return error
+    remedy = f"pip install 'palimpsest[{EXTRAS[module]}]'"
+    return ModuleNotFoundError(f"{module} is not installed; {remedy}", name=module)
 
 
 class _Lazy(ModuleType):
@@ -16,7 +47,10 @@ class _Lazy(ModuleType):
     """
 
     def __getattr__(self, name: str):
-        return getattr(importlib.import_module(self.__name__), name)
+        try:
+            return getattr(importlib.import_module(self.__name__), name)
+        except ModuleNotFoundError as error:
+            raise _with_extra(error) from None
 
 
 def lazy_import(name: str) -> ModuleType:
@@ -40,7 +74,8 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         whole = modules[name].startswith(f"{package.partition('.')[0]}.")
         module = modules[name] if whole else f"{package}.{modules[name]}"
-        return getattr(importlib.import_module(module), name)
+        with naming_extra():
+            return getattr(importlib.import_module(module), name)
 
     return __getattr__
 

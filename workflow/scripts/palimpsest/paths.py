@@ -7,6 +7,7 @@ A wildcard in braces stands for a part of a path. The paths of a section's own t
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
+from pathlib import Path
 
 STATE = "results/.state"
 PRETRAINED = "results/pretrained/{model}"
@@ -17,6 +18,8 @@ LANGUAGE_SUMMARY = "results/languages/{language}/summary.json"
 GRAMMAR = "results/languages/{language}/grammar.parquet"
 DERIVATION = "results/languages/{language}/derivation.parquet"
 DATASET = "results/datasets/{language}/n{size}-seed{seed}/{variant}/strings.parquet"
+# A dataset as a folder for other programs, with a card
+EXPORTED_DATASET = "results/exported/{language}/n{size}-seed{seed}/{variant}"
 # Datasets that no section has changed
 BASE_DATASET = DATASET.replace("{variant}", "base")
 RUNS = "results/runs"
@@ -51,6 +54,18 @@ REPORT = "results/report.html"
 REPORT_PAGES = "results/report"  # the same as pages
 
 WILDCARD = re.compile(r"{(\w+)}")
+INSTALLED = "share/palimpsest"  # where a wheel puts the workflow, in the folder of its environment
+
+
+def workflow() -> Path | None:
+    """The folder of the workflow: the checkout of this library, or what a wheel installed.
+
+    Of a wheel, it is `share/palimpsest` in one of the folders above the library. None if there is
+    neither.
+    """
+    library = Path(__file__).resolve().parent
+    folders = [library.parents[2], *(above / INSTALLED for above in library.parents)]
+    return next((folder for folder in folders if (folder / "Snakefile").is_file()), None)
 
 
 def fill(pattern: str, **values) -> str:

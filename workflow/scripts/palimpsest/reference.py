@@ -1,13 +1,14 @@
 """The reference pages of the documentation, made from the schemas that the code checks with."""
 
 import csv
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import yaml
 
 from palimpsest.claims import Claim
 from palimpsest.configuration.messages import allowed
+from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import named
 from palimpsest.report.claims import mathematical
 from palimpsest.section import Section
@@ -80,6 +81,32 @@ def claims_page(sections: Iterable[Section]) -> str:
                 lines += ["", f"### {words}", "", f"The rows with the question `{key}`.", ""]
                 lines += ["| claim | statistic | holds | rests on | table | computed by |"]
                 lines += ["|---|---|---|---|---|---|", *map(_row, chosen)]
+    return "\n".join(lines) + "\n"
+
+
+def figures_page(figures: Mapping[str, Iterable[Figure]]) -> str:
+    """The figures under the title of their part: what draws them, and from which tables."""
+    lines = [
+        WRITTEN,
+        "# The figures",
+        "",
+        "`results/figures/NAME-LANGUAGE.svg` and `.png`; in a notebook, "
+        "`palimpsest.results.draw(NAME, LANGUAGE)`. The function of a figure has its name, takes a "
+        "data frame for each table, and returns a figure of matplotlib. The report has the "
+        "captions.",
+    ]
+    for title, of_part in figures.items():
+        lines += ["", f"## {title}", "", "| function | title | tables |", "|---|---|---|"]
+        for figure in of_part:
+            file = figure.module.replace(".", "/") + ".py"
+            tables = ", ".join(
+                f"[`{kind.name}`](tables.md#{kind.name})"
+                if isinstance(kind, Kind)
+                else f"`{kind.name}`"
+                for kind in figure.tables
+            )
+            function = f"[`{figure.name}`](../workflow/scripts/{file})"
+            lines.append(f"| {function} | {figure.title} | {tables} |")
     return "\n".join(lines) + "\n"
 
 

@@ -1,15 +1,22 @@
 """Results of all sections: figures, answers, claims and the report."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from palimpsest import tables
+from palimpsest.commands import snakemake
 from palimpsest.datasets.kinds import GRAMMAR
 from palimpsest.errors import UserError, nearest
 from palimpsest.lazy_import import lazy_import, named
 from palimpsest.making import makes, reads
+from palimpsest.paths import FIGURE, WILDCARD, fill
 from palimpsest.sections import FIGURES, SECTIONS
 from palimpsest.tables.claims import CLAIMS
 from palimpsest.tables.headline import HEADLINE
+
+if TYPE_CHECKING:
+    import matplotlib.pyplot as plt
 
 # Imported on first use, because claims and figures have different environments
 pd = lazy_import("pandas")
@@ -23,6 +30,35 @@ parts = lazy_import("palimpsest.report.part")
 def figure(figure: str, svg: str, **files: Iterable[str]) -> None:
     """Draw a figure from the files of its tables; a PNG goes to the folder of the SVG."""
     drawing.render(FIGURES[figure], files, svg)
+
+
+def draw(name: str, language: str, folder: str | Path = "results") -> "plt.Figure":
+    """A figure of the report, from the tables in a folder of results.
+
+    Parameters
+    ----------
+    name : such as "tradeoff"
+    language : its language, text or records, as the table names them
+    folder : where Snakemake wrote the results
+
+    Raises `UserError` if there is no figure of this name, or no table of it in the folder.
+    """
+    if name not in FIGURES:
+        raise UserError(
+            f"unknown figure {name!r}{nearest(name, FIGURES)}; known: {', '.join(FIGURES)}"
+        )
+    figure = FIGURES[name]
+    contents = []
+    for kind in figure.tables:
+        pattern = fill(kind.path, language=language).removeprefix("results/")
+        files = sorted(map(str, Path(folder).glob(WILDCARD.sub("*", pattern))))
+        if not files:
+            target = fill(FIGURE, figure=name, language=language, format="svg")
+            raise UserError(f"{folder}/{pattern}: no such file; make it: {snakemake(target)}")
+        some_empty = kind in figure.some_empty
+        all_empty = some_empty and kind is not figure.tables[0]
+        contents.append(drawing.read_filled(files, kind, some_empty, all_empty))
+    return named(figure.draw)(*contents)
 
 
 @makes(CLAIMS)

@@ -7,12 +7,20 @@ from dataclasses import fields
 MOST = 60  # letters of a value that is shown as it is
 
 
-class ShortRepr:
-    """A dataclass, made with `repr=False`, whose arrays and long values are shown by their size."""
+def short_repr(value: object) -> str:
+    """The `repr` of a dataclass or a named tuple; arrays and long values are shown by their size.
 
-    def __repr__(self) -> str:
-        shown = (f"{field.name}={size_of(getattr(self, field.name))}" for field in fields(self))
-        return f"{type(self).__name__}({', '.join(shown)})"
+    In the body of a named tuple, write `__repr__ = short_repr`.
+    """
+    names = getattr(value, "_fields", None) or [field.name for field in fields(value)]
+    shown = (f"{name}={size_of(getattr(value, name))}" for name in names)
+    return f"{type(value).__name__}({', '.join(shown)})"
+
+
+class ShortRepr:
+    """A dataclass, made with `repr=False`, with a short `repr`."""
+
+    __repr__ = short_repr
 
 
 def size_of(value: object) -> str:

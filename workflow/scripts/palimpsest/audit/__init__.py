@@ -21,7 +21,7 @@ MODULES = {
     "one_run_epsilon": "canaries",
     "passed": "measuring",
     "planted": "planting",
-    "propensity": "generating",
+    "propensity": "propensities",
     "roc": "roc_curves",
     "secrets": "private",
     "statistics": "roc_curves",

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
 
 from palimpsest.audit.decoding import decoded, end_tokens, text_of
 from palimpsest.audit.measuring import AT_ONCE, NO_ENDS, passed_tokens
 from palimpsest.errors import UserError
 from palimpsest.models.build import TextTokens
 from palimpsest.models.checkpoints import Checkpoint
+from palimpsest.short_repr import short_repr
 from palimpsest.training.batches import TokenisedStrings
 from palimpsest.training.texts import encode_records
 
@@ -28,6 +31,8 @@ class Cut(NamedTuple):
     rows: np.ndarray
     texts: list[str]
     prompts: list[int]
+
+    __repr__ = short_repr
 
 
 def cut(
@@ -79,6 +84,13 @@ class Continued(NamedTuple):
     n_right: np.ndarray
     n_generated: np.ndarray
     nll: np.ndarray
+
+    __repr__ = short_repr
+
+    def to_frame(self, id: ArrayLike | None = None) -> pd.DataFrame:
+        """A row per text: `id` (by default its number) and columns of the continuations' table."""
+        names = np.arange(len(self.nll)) if id is None else id
+        return pd.DataFrame({"id": names, **self._asdict()})
 
 
 def continued(checkpoint: Checkpoint, given: Cut, batch_size: int = AT_ONCE) -> Continued:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from palimpsest.lazy_import import lazy_import
 from palimpsest.short_repr import ShortRepr
+
+pd = lazy_import("pandas")
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,6 +38,18 @@ class Pass(ShortRepr):
     def nll(self) -> np.ndarray:
         """float64[texts]: nats of each text."""
         return -np.add.reduceat(self.log_prob, np.cumsum(self.n_tokens) - self.n_tokens)
+
+    def to_frame(self, id: ArrayLike | None = None) -> pd.DataFrame:
+        """A row per token: `id` of its text (by default its number), `place` and all values."""
+        names = np.arange(len(self.n_tokens)) if id is None else np.asarray(id)
+        places = [np.arange(n) for n in self.n_tokens]
+        return pd.DataFrame(
+            {
+                "id": np.repeat(names, self.n_tokens),
+                "place": np.concatenate(places) if places else np.arange(0),
+                **self.of_tokens,
+            }
+        )
 
     @property
     def of_tokens(self) -> dict[str, np.ndarray]:

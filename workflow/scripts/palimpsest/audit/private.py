@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from palimpsest.audit.kinds import URL
+from palimpsest.lazy_import import naming_extra
 
 if TYPE_CHECKING:
     from presidio_analyzer import AnalyzerEngine
@@ -126,11 +127,12 @@ def _apart(found: Iterator[tuple[float, Secret]]) -> list[Secret]:
 @cache
 def analyzer() -> AnalyzerEngine:
     """Presidio, which otherwise would fetch a language model and a list of domains."""
-    import spacy
-    from presidio_analyzer import AnalyzerEngine, Pattern, PatternRecognizer, RecognizerRegistry
-    from presidio_analyzer import predefined_recognizers as known
-    from presidio_analyzer.nlp_engine import SpacyNlpEngine
-    from spacy.language import Language
+    with naming_extra():
+        import spacy
+        from presidio_analyzer import AnalyzerEngine, Pattern, PatternRecognizer, RecognizerRegistry
+        from presidio_analyzer import predefined_recognizers as known
+        from presidio_analyzer.nlp_engine import SpacyNlpEngine
+        from spacy.language import Language
 
     class Address(known.EmailRecognizer):
         """An e-mail address, at a host of any name: the list of domains is not asked."""

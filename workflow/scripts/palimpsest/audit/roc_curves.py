@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from palimpsest.lazy_import import lazy_import
 from palimpsest.records.intervals import share_below_quantile
+from palimpsest.short_repr import short_repr
 from palimpsest.statistics import (
     CONFIDENCE,
     NO_INTERVAL,
@@ -16,8 +18,7 @@ from palimpsest.statistics import (
     is_constant,
 )
 
-if TYPE_CHECKING:  # figures import this module, before any job
-    import pandas as pd
+pd = lazy_import("pandas")  # figures import this module, before any job
 
 FEWEST_GROUPS = 2  # independent ones on each side, without which there is no interval
 AUC = "auc"
@@ -37,6 +38,12 @@ class Curve(NamedTuple):
 
     fpr: np.ndarray
     tpr: np.ndarray
+
+    __repr__ = short_repr
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row per point: `fpr` and `tpr`."""
+        return pd.DataFrame(self._asdict())
 
 
 def roc(score: np.ndarray, member: np.ndarray) -> Curve:

@@ -282,17 +282,6 @@ def _no_such_folder(settings: Settings, row: Model) -> str:
     )
 
 
-def nothing_to_track(settings: Settings, models: Iterable[str]) -> Iterator[Mistake]:
-    """Trackers without any model that they could follow: a fleet trains too many at once."""
-    asked, models = settings.config["trackers"], list(models)
-    if asked and models and all(settings.engine(model) == "fleet" for model in models):
-        yield Mistake(
-            "trackers",
-            f"{', '.join(asked)} would show nothing: the engine fleet trains all models here, many "
-            "at once; set engine/twin to deepspeed, or trackers to []",
-        )
-
-
 def adapters(settings: Settings, requests: Iterable[Runs]) -> Iterator[Mistake]:
     """Adapters of twins, and adapters on matrices that an architecture does not have."""
     for model, recipe in dict.fromkeys((runs.model, runs.recipe) for runs in requests):

@@ -87,6 +87,23 @@ class Records(ShortRepr):
     subjects: np.ndarray | None = None
     rephrased: list[tuple[str, ...]] | None = None
 
+    def to_frame(self) -> pd.DataFrame:
+        """A row per record, with those of the columns that `read_records` reads which it has."""
+        columns = {
+            ID: self.ids,
+            TEXT: self.texts,
+            TRAINED: self.trained,
+            GROUP: self.groups,
+            SPLIT: self.splits,
+            COPIES: self.copies,
+            PROMPT: self.prompts,
+            PARAPHRASED: self.paraphrased,
+            PERTURBED: self.perturbed,
+            SUBJECT: self.subjects,
+            REPHRASED: self.rephrased,
+        }
+        return pd.DataFrame({name: one for name, one in columns.items() if one is not None})
+
     @cached_property
     def prompts_or_blank(self) -> list[str]:
         """The prompt of each text; empty texts if the records have none."""

@@ -3,10 +3,10 @@
 Source: LMD3: Language Model Data Density Dependence.
 """
 
-from palimpsest.density.algorithm_1 import Neighbours, Parts, parts_of_density
+from palimpsest.density.algorithm_1 import Parts, parts_of_density
 from palimpsest.density.kernel import kernel_density, log_density_of_others, log_kernel_density
 from palimpsest.density.kinds import EXPONENTIAL, GAUSSIAN, KERNELS
-from palimpsest.density.neighbours import mean_distance, nearest
+from palimpsest.density.neighbours import Neighbours, mean_distance, nearest
 from palimpsest.density.sizes import EXACT, INDEXES, IVF, Approximation
 from palimpsest.density.vectors_on_disk import Shards
 

@@ -34,10 +34,14 @@ from palimpsest.density.kernel_values import (
     log_of_mean,
 )
 from palimpsest.density.kinds import GAUSSIAN
-from palimpsest.density.neighbours import Index
+from palimpsest.density.neighbours import Index, Neighbours
 from palimpsest.density.sizes import IVF, Approximation
 from palimpsest.density.vectors_on_disk import InMemory, Kept, Shards
 from palimpsest.errors import UserError
+from palimpsest.lazy_import import lazy_import
+from palimpsest.short_repr import short_repr
+
+pd = lazy_import("pandas")
 
 # The largest error of a given distance: that of float32, or of a search in half precision
 TOLERANCE = 2e-3
@@ -54,15 +58,12 @@ class Parts(NamedTuple):
     random: np.ndarray
     combined: np.ndarray
 
+    __repr__ = short_repr
 
-class Neighbours(NamedTuple):
-    """The nearest points to every query: distances float[Q, k] and rows int[Q, k] of the corpus.
-
-    The distances of a query ascend.
-    """
-
-    distances: np.ndarray
-    rows: np.ndarray
+    def to_frame(self, string_id: ArrayLike | None = None) -> pd.DataFrame:
+        """A row per query: `string_id` (by default its number), and the three densities."""
+        names = np.arange(len(self.combined)) if string_id is None else string_id
+        return pd.DataFrame({"string_id": names, **self._asdict()})
 
 
 class Reading(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from palimpsest.density.algorithm_1 import Neighbours
+from palimpsest.density.neighbours import Neighbours
 from palimpsest.errors import UserError
 from palimpsest.tables import user_tables
 from palimpsest.tables.kinds import NAME, NUMBER, Column, UserKind

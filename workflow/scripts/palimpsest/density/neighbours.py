@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import isqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,10 @@ from numpy.typing import ArrayLike
 from palimpsest.allowed import checked_word
 from palimpsest.density.distances import checked
 from palimpsest.density.sizes import EXACT, INDEXES, checked_neighbours, checked_seed
+from palimpsest.lazy_import import lazy_import, naming_extra
+from palimpsest.short_repr import short_repr
+
+pd = lazy_import("pandas")
 
 # Number of points beyond k in faiss' first search, and the factor for each further search.
 MARGIN, WIDER = 32, 4
@@ -31,9 +36,37 @@ MOST_ON_GPU = 2048  # neighbours of a query that faiss can find on a GPU
 FAR = 1e6  # from here on, in units of the corpus' largest norm, points are equally near in float32
 
 
+class Neighbours(NamedTuple):
+    """The nearest points to every query: distances float[Q, k] and rows int[Q, k] of the corpus.
+
+    The distances of a query ascend.
+    """
+
+    distances: np.ndarray
+    rows: np.ndarray
+
+    __repr__ = short_repr
+
+    def to_frame(self, string_id: ArrayLike | None = None) -> pd.DataFrame:
+        """A row per query and neighbour: `string_id`, `k` (1: the nearest), `distance` and `row`.
+
+        `string_id` names the queries, by default by their numbers. `row` is a row of the corpus.
+        """
+        n, k = self.rows.shape
+        names = np.arange(n) if string_id is None else np.asarray(string_id)
+        return pd.DataFrame(
+            {
+                "string_id": np.repeat(names, k),
+                "k": np.tile(np.arange(1, k + 1), n),
+                "distance": self.distances.ravel(),
+                "row": self.rows.ravel(),
+            }
+        )
+
+
 def nearest(
     queries: ArrayLike, corpus: ArrayLike, k: int, index: str = EXACT, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Neighbours:
     """The k nearest points of the corpus to every query.
 
     Parameters
@@ -54,7 +87,7 @@ def nearest(
     index, seed = checked_word("index", index, INDEXES), checked_seed(seed)
     queries, corpus = checked(queries=queries, corpus=corpus)
     k = checked_neighbours(k, len(corpus))
-    return Index(corpus, index, seed).search(queries, k)
+    return Neighbours(*Index(corpus, index, seed).search(queries, k))
 
 
 def mean_distance(queries: ArrayLike, corpus: ArrayLike, k: int) -> np.ndarray:
@@ -75,7 +108,8 @@ class Index:
     """
 
     def __init__(self, corpus: np.ndarray, kind: str = EXACT, seed: int = 0):
-        import faiss
+        with naming_extra():
+            import faiss
 
         self.corpus, self.is_exact = corpus, kind == EXACT
         # With vectors around 0, of norms up to 1, the rounding of faiss is small.

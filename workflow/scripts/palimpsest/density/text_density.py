@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 from palimpsest import tables
 from palimpsest.commands import remake
 from palimpsest.density.algorithm_1 import (
-    Neighbours,
     check_distances,
     combined_parts,
     first_sample,
@@ -31,7 +30,7 @@ from palimpsest.density.densities import APPROXIMATE, Kernels, settings_of
 from palimpsest.density.distances import Corpus, checked, checked_block
 from palimpsest.density.given_neighbours import read_neighbours
 from palimpsest.density.kinds import SEGMENTS, TEXT_DENSITY, TEXT_EMBEDDINGS
-from palimpsest.density.neighbours import Index
+from palimpsest.density.neighbours import Index, Neighbours
 from palimpsest.density.regressions import regress_text
 from palimpsest.density.segments import CORPUS, QUERY
 from palimpsest.density.sizes import IVF, Approximation, check_text

@@ -63,6 +63,9 @@ class Shards:
         if not self.n:
             raise UserError(f"{self.shards[0].path}: is empty; there is nothing to compare")
 
+    def __repr__(self) -> str:
+        return f"Shards({len(self.shards)} files, float32[{self.n}, {self.width}])"
+
     def blocks(self, size: int) -> Iterator[np.ndarray]:
         buffer = np.empty((size, self.width), dtype=SINGLE)
         for shard in self.shards:

@@ -35,7 +35,11 @@ from palimpsest.information.neurons import (
     is_degenerate,
     share_of_copies,
 )
+from palimpsest.lazy_import import lazy_import
+from palimpsest.short_repr import short_repr
 from palimpsest.statistics import power_of_two
+
+pd = lazy_import("pandas")
 
 NEIGHBOURS = 3
 NOISE = 1e-10  # of equal activations, in standard deviations
@@ -52,6 +56,13 @@ class Pairs(NamedTuple):
 
     first: np.ndarray
     second: np.ndarray
+
+    __repr__ = short_repr
+
+    def to_frame(self, mutual_information: ArrayLike | None = None) -> pd.DataFrame:
+        """A row per pair: `first` and `second`, and `mutual_information` if it is given."""
+        found = {} if mutual_information is None else {"mutual_information": mutual_information}
+        return pd.DataFrame({**self._asdict(), **found})
 
 
 def mutual_information(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pandas as pd
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer, pre_tokenizers, processors
@@ -22,14 +23,18 @@ from transformers.utils import GENERATION_CONFIG_NAME
 from transformers.utils.logging import disable_progress_bar
 
 from palimpsest import manifests, tables
+from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
+from palimpsest.jobs.cards import Losses, losses_at_end, model_card
 from palimpsest.making import reads
 from palimpsest.models import Model, read_models, resolve
-from palimpsest.models.alphabets import SPECIAL, TWIN_SPECIALS, Alphabet
+from palimpsest.models.alphabets import TWIN_SPECIALS, Alphabet, special_text
 from palimpsest.models.build import plain_errors, tokens, twin_config, twin_tokenizer
+from palimpsest.traces import Trace
+from palimpsest.traces import read as read_trace
 from palimpsest.training.state import writing
 
-ABOUT = "palimpsest.json"
+ABOUT, CARD = "palimpsest.json", "README.md"
 # Keys of a manifest that say which run a model is
 OF_A_RUN = ("model", "language", "size", "seed", "variant", "key", "code")
 
@@ -41,12 +46,14 @@ def export(
     alphabet: Alphabet,
     weights: Mapping[str, torch.Tensor],
     about: Mapping,
+    recipe: Mapping | None = None,
+    losses: Losses | None = None,
 ) -> None:
     """Write a model as `save_pretrained` leaves it: configuration, weights and tokenizer.
 
-    The folder appears when it is complete. The file `palimpsest.json` in it holds `about` and the
-    tokens of start and end. If strings are symbols, they are encoded terminal by terminal, so it
-    also holds the token of every terminal.
+    The folder appears when it is complete. The file `README.md` in it is the model's card.
+    `palimpsest.json` holds `about` and the tokens of start and end. If strings are symbols, they
+    are encoded terminal by terminal, so it also holds the token of every terminal.
 
     Parameters
     ----------
@@ -55,6 +62,7 @@ def export(
     alphabet : of the model's corpus
     weights : all weights by parameter name; a weight that two layers share has its first name
     about : what the model is, as JSON values
+    recipe, losses : of its training, for the card, see `palimpsest.jobs.cards`
 
     Raises
     ------
@@ -74,16 +82,24 @@ def export(
             generation.to_json_file(Path(temporary) / GENERATION_CONFIG_NAME)
         tokenizer_of(row, scale, alphabet).save_pretrained(temporary)
         tables.write_json(Path(temporary) / ABOUT, {**about, "tokens": encoding})
+        page = model_card(row, scale, about, recipe, losses)
+        Path(temporary, CARD).write_text(page, encoding="utf-8")
 
 
-@reads(manifest=manifests.read, weights=load_file)
+@reads(manifest=manifests.read, weights=load_file, trace=read_trace, strings=STRINGS)
 def export_run(
-    folder: str | Path, manifest: Mapping, weights: Mapping[str, torch.Tensor], models: str
+    folder: str | Path,
+    manifest: Mapping,
+    weights: Mapping[str, torch.Tensor],
+    trace: Trace,
+    strings: pd.DataFrame,
+    models: str,
 ) -> None:
     """Write the model of one run; see `export`.
 
-    `manifest` is the run's manifest, `weights` are its final weights, and `models` is the file of
-    the table of models. Raises `UserError` if the model is not in the table.
+    `manifest` is the run's manifest, `weights` are its final weights, `trace` and `strings` are its
+    trace and its dataset, and `models` is the file of the table of models. Raises `UserError` if
+    the model is not in the table.
     """
     try:
         row, scale = resolve(manifest["model"], read_models(models))
@@ -92,7 +108,9 @@ def export_run(
     decided = manifest["configuration"]
     about = {name: manifest[name] for name in OF_A_RUN}
     about["predict_end"] = decided["recipe"]["predict_end"]
-    export(folder, row, scale, Alphabet.of_configuration(decided), weights, about)
+    alphabet, recipe = Alphabet.of_configuration(decided), decided["recipe"]
+    losses = losses_at_end(trace, strings, is_text=alphabet.is_text)
+    export(folder, row, scale, alphabet, weights, about, recipe, losses)
 
 
 def with_weights(
@@ -157,7 +175,7 @@ def _tokenizer_of_symbols(terminals: tuple[str, ...]) -> PreTrainedTokenizerFast
 
     It has no token for an unknown word, because the model has none: such a word is an error.
     """
-    start, end = (_unused(name, terminals) for name in TWIN_SPECIALS)
+    start, end = (special_text(name, terminals) for name in TWIN_SPECIALS)
     words = [start, end, *terminals]
     made = Tokenizer(WordLevel({word: place for place, word in enumerate(words)}))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -167,11 +185,3 @@ def _tokenizer_of_symbols(terminals: tuple[str, ...]) -> PreTrainedTokenizerFast
     return PreTrainedTokenizerFast(
         tokenizer_object=made, bos_token=start, eos_token=end, pad_token=end
     )
-
-
-def _unused(name: str, terminals: tuple[str, ...]) -> str:
-    """The text of a special token: one that is in no terminal, where it would be cut out."""
-    text = SPECIAL.format(name)
-    while any(text in terminal for terminal in terminals):
-        text = SPECIAL.format(text)
-    return text

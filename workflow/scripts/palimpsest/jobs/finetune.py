@@ -87,8 +87,8 @@ def finetune(
 
     `attempts` holds what earlier attempts at this job learned about the device's memory. If
     `delivers` is false, the finished runs stay in the state folder, and a later call delivers them
-    with others. `trackers` are names of trackers, which the engine `deepspeed` has. Raises
-    `OutOfMemory` if the next attempt can succeed.
+    with others. `trackers` are names of trackers. Raises `OutOfMemory` if
+    the next attempt can succeed.
     """
     torch.set_num_threads(assignment.threads)
     save_weights = any(job.weights for job in jobs)
@@ -229,9 +229,7 @@ def _manifest_of_all(contents: list[dict], key: str, variant: str) -> dict:
 def _deepspeed(
     assignment: Assignment, save_weights: bool, passes: Passes, trackers: tuple[str, ...]
 ):
-    # Checked before the slow import
-    folder = Path(assignment.state).with_name("trackers") / assignment.recipe_name
-    followed = Trackers(trackers, folder)
+    followed = _trackers(assignment, trackers)
     from palimpsest.training.deepspeed_engine import DeepSpeedEngine
 
     given = assignment.recipe, assignment.state, save_weights, passes, followed
@@ -239,10 +237,17 @@ def _deepspeed(
 
 
 def _fleet(assignment: Assignment, save_weights: bool, passes: Passes, trackers: tuple[str, ...]):
-    """A fleet has no trackers: hundreds of its models take every step together."""
+    followed = _trackers(assignment, trackers)
     from palimpsest.training.fleet import FleetEngine
 
-    return FleetEngine(assignment.state, assignment.threads, assignment.memory, save_weights)
+    limits = assignment.threads, assignment.memory
+    return FleetEngine(assignment.state, *limits, save_weights, followed)
+
+
+def _trackers(assignment: Assignment, names: tuple[str, ...]) -> Trackers:
+    """The trackers of a job; a missing package is an error before any slow import."""
+    folder = Path(assignment.state).with_name("trackers") / assignment.recipe_name
+    return Trackers(names, folder)
 
 
 # Imported only when needed: the import of DeepSpeed takes seconds.

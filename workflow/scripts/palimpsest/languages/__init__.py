@@ -9,6 +9,7 @@ from palimpsest.languages.errors import GrammarError, GrammarWarning
 from palimpsest.languages.exposures import Candidates, Exposure, candidates, exposure
 from palimpsest.languages.fields import field_losses
 from palimpsest.languages.grammar import Grammar
+from palimpsest.languages.shipped import load
 
 __all__ = [
     "Candidates",
@@ -20,4 +21,5 @@ __all__ = [
     "candidates",
     "exposure",
     "field_losses",
+    "load",
 ]

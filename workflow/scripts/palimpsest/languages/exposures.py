@@ -19,6 +19,7 @@ from palimpsest.languages.errors import GrammarError
 from palimpsest.languages.grammar import Grammar
 from palimpsest.languages.notation import Symbol
 from palimpsest.languages.structure import Rule, is_of_field
+from palimpsest.short_repr import short_repr
 from palimpsest.statistics import CONFIDENCE, lower_bound, rounding_error, upper_bound
 
 ANY = "any value"  # no name of a grammar file has a space
@@ -30,6 +31,8 @@ class Candidates(NamedTuple):
 
     values: list[str]
     n_values: int
+
+    __repr__ = short_repr
 
     @property
     def are_all(self) -> bool:
@@ -46,6 +49,8 @@ class Exposure(NamedTuple):
     bits: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+
+    __repr__ = short_repr
 
 
 def candidates(grammar: Grammar, field: str, n: int, seed: int) -> Candidates:

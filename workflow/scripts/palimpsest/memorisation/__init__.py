@@ -10,6 +10,8 @@ MODULES = {
     "lemma_assumption_broken": "measures",
     "recollection": "measures",
     "StandIns": "approximation",
+    "beyond_false_alarms": "palimpsest.statistics",
+    "loss_of_others": "approximation",
     "stand_ins": "approximation",
     "memorisation_tables": "runs",
     "target_tables": "targets",

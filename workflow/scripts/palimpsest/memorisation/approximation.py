@@ -20,7 +20,10 @@ from numpy.typing import ArrayLike
 
 from palimpsest.allowed import checked_numbers
 from palimpsest.errors import UserError
+from palimpsest.lazy_import import lazy_import
 from palimpsest.short_repr import ShortRepr
+
+pd = lazy_import("pandas")
 
 # Relative difference at which two losses count as equal. They are sums of many rounded terms, so
 # equal values can differ by about 1e-14 of their size.
@@ -52,6 +55,21 @@ class StandIns(ShortRepr):
     def exist(self) -> np.ndarray:
         """bool[train]: whether a training string has stand-ins."""
         return self.gap <= self.largest_gap
+
+    def to_frame(self, string_id: ArrayLike | None = None) -> pd.DataFrame:
+        """A row per training string: its optimal loss, and its stand-ins.
+
+        Returns `string_id` (by default the string's number), `optimal_loss` (nats per token),
+        `stand_in_gap` (nats) and `n_stand_ins` (0 beyond the largest gap).
+        """
+        return pd.DataFrame(
+            {
+                "string_id": np.arange(len(self.gap)) if string_id is None else string_id,
+                "optimal_loss": self.optimal,
+                "stand_in_gap": self.gap,
+                "n_stand_ins": np.where(self.exist, self.stop - self.first, 0),
+            }
+        )
 
     def members(self, train: int) -> np.ndarray:
         return self.order[self.first[train] : self.stop[train]]

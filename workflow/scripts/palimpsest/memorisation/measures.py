@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palimpsest.allowed import checked_numbers
-from palimpsest.lazy_import import named
+from palimpsest.lazy_import import lazy_import, named
 from palimpsest.short_repr import ShortRepr
 from palimpsest.statistics import FEWEST_TERMS, rounding_error
+
+pd = lazy_import("pandas")
 
 Start = Literal["after_last_miss", "first_crossing"]
 
@@ -87,6 +89,41 @@ class Memorisation(ShortRepr):
         for array, value in zip(spread, values, strict=True):
             array[..., known] = value
         return Memorisation(*spread)
+
+    def to_frame(
+        self, string_id: ArrayLike | None = None, epoch: ArrayLike | None = None
+    ) -> pd.DataFrame:
+        """A row per string and epoch, with the columns of the table `scores`, start and margin.
+
+        Parameters
+        ----------
+        string_id : [strings], names; by default the strings' numbers
+        epoch : [epochs], numbers; by default from 0, so that `start` is the epoch's index
+
+        Returns `string_id`, `epoch`, `threshold`, `score`, `start` and `margin`.
+
+        Raises `ValueError` if there are other numbers of names or of epochs.
+        """
+        n_epochs, n_strings = self.score.shape
+        names = np.arange(n_strings) if string_id is None else np.asarray(string_id)
+        epochs = np.arange(n_epochs) if epoch is None else np.asarray(epoch)
+        if names.shape != (n_strings,) or epochs.shape != (n_epochs,):
+            raise ValueError(
+                f"string_id and epoch must be [{n_strings}] and [{n_epochs}]: "
+                f"{list(names.shape)} and {list(epochs.shape)}"
+            )
+        starts = np.isfinite(self.start)
+        start = np.where(starts, epochs[np.where(starts, self.start, 0).astype(int)], np.nan)
+        return pd.DataFrame(
+            {
+                "string_id": np.repeat(names, n_epochs),
+                "epoch": np.tile(epochs, n_strings),
+                "threshold": self.threshold.T.ravel(),
+                "score": self.score.T.ravel(),
+                "start": np.repeat(start, n_epochs),
+                "margin": self.margin.T.ravel(),
+            }
+        )
 
     @classmethod
     def below(

@@ -45,6 +45,14 @@ def twin_vocabulary(n_terminals: int, is_text: bool) -> int:
     return TEXT_VOCABULARY if is_text else len(TWIN_SPECIALS) + n_terminals
 
 
+def special_text(name: str, terminals: Iterable[str]) -> str:
+    """The text of a twin's special token: one that is in no terminal, where it would be cut out."""
+    text = SPECIAL.format(name)
+    while any(text in terminal for terminal in terminals):
+        text = SPECIAL.format(text)
+    return text
+
+
 def byte_level_tokenizer(texts: Iterable[str]) -> str:
     """A tokenizer that knows every text: byte-level BPE, trained on some texts; JSON.
 

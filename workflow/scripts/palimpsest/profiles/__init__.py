@@ -4,10 +4,12 @@ from palimpsest.lazy_import import lazy_names
 
 MODULES = {
     "LossWarning": "estimators",
+    "Panel": "panel",
     "by_time_since_treatment": "estimators",
     "difference": "estimators",
     "difference_in_differences": "estimators",
     "read_panel": "panel",
+    "to_panel": "panel",
 }
 __all__ = list(MODULES)
 __getattr__ = lazy_names(__name__, MODULES)

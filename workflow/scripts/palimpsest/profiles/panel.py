@@ -18,6 +18,7 @@ import pandas as pd
 from palimpsest.errors import Notice, UserError
 from palimpsest.plain_text import same_when_composed
 from palimpsest.profiles.panel_columns import PANEL, outcome_column
+from palimpsest.short_repr import ShortRepr
 from palimpsest.tables import user_files
 from palimpsest.tables.user_tables import UserTable, place_of_row, read_user_table, user_table
 from palimpsest.tables.user_values import NUMBER, written_moment
@@ -27,8 +28,8 @@ MOST_NAMED = 5  # cohorts in a message
 FEWEST_UNITS = 4  # of a kind; with fewer, beside more of the other kind, bands are too narrow
 
 
-@dataclass(frozen=True)
-class Panel:
+@dataclass(frozen=True, repr=False)
+class Panel(ShortRepr):
     """A balanced panel.
 
     Parameters
@@ -64,6 +65,22 @@ class Panel:
     def treated(self) -> np.ndarray:
         """float64[cohorts], ascending: the times at which units are treated."""
         return np.unique(self.cohorts[np.isfinite(self.cohorts)])
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row per unit and time, with the columns that `to_panel` reads.
+
+        Without names, units have their numbers; a cohort that is never treated is infinite.
+        """
+        n_units, n_times = self.outcome.shape
+        units = np.arange(n_units) if self.units is None else self.units
+        return pd.DataFrame(
+            {
+                "unit": np.repeat(units, n_times),
+                "time": np.tile(self.times, n_units),
+                "cohort": np.repeat(self.cohorts, n_times),
+                "outcome": self.outcome.ravel(),
+            }
+        )
 
     def place_of(self, cohort: float) -> str:
         if self.rows is None:

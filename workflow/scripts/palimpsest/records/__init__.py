@@ -9,6 +9,7 @@ MODULES = {
     "in_windows": "palimpsest.corpora.records",
     "Records": "palimpsest.corpora.records",
     "measure": "checkpoint",
+    "placebo_p_values": "verdicts",
     "read_losses": "losses",
     "read_records": "palimpsest.corpora.records",
     "to_losses": "losses",

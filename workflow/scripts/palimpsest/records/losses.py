@@ -64,6 +64,24 @@ class Losses(ShortRepr):
         """Whether the model was not trained on some record."""
         return self.trained is not None and not self.trained.all()
 
+    def to_frame(self) -> pd.DataFrame:
+        """A row per record and checkpoint, with the columns that `to_losses` reads."""
+        n_checkpoints, n_records = self.loss.shape
+        arrays = {LOSS: self.loss, WITHOUT: self.without, REFERENCE: self.reference}
+        of_records = {TRAINED: self.trained, GROUP: self.groups}
+        return pd.DataFrame(
+            {
+                "id": np.repeat(self.ids, n_checkpoints),
+                "checkpoint": np.tile(self.checkpoints, n_records),
+                **{name: array.T.ravel() for name, array in arrays.items() if array is not None},
+                **{
+                    name: np.repeat(array, n_checkpoints)
+                    for name, array in of_records.items()
+                    if array is not None
+                },
+            }
+        )
+
 
 def read_losses(path: str | Path, columns: Mapping[str, str] | None = None) -> Losses:
     """Read the losses of records from a file, see `to_losses`.

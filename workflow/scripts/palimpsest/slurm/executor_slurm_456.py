@@ -19,6 +19,7 @@ from palimpsest.slurm.partitions import (
     Request,
     Shortage,
     check_against_slurm,
+    note_on_placeholders,
     read_partitions,
     shortage,
 )
@@ -44,7 +45,10 @@ def refuse_what_fits_nowhere(profile: Profile) -> None:
     if profile.partitions is None:
         return
     partitions = read_partitions(profile.partitions)
-    check_against_slurm(profile.partitions, partitions)
+    if not check_against_slurm(profile.partitions, partitions):
+        note = note_on_placeholders(profile.partitions, partitions)
+        if note is not None:
+            print(f"note: {note}", file=sys.stderr)
     from snakemake.scheduling.job_scheduler import JobScheduler
 
     start = JobScheduler.__init__

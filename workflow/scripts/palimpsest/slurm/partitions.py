@@ -17,6 +17,11 @@ LIMITS = {
     "gpu": "max_gpu",
 }
 UNITS = {"runtime": "minutes", "mem_mb": "MB of memory", "threads": "cores", "gpu": "GPUs"}
+# The partitions of the profile as it comes with the project
+PLACEHOLDERS = {
+    "cpu": {"max_runtime": 1440, "max_mem_mb": 64000, "max_threads": 4},
+    "gpu": {"max_runtime": 2880, "max_mem_mb": 64000, "max_threads": 4, "max_gpu": 2},
+}
 CLUSTERS = ("slurm_cluster", "cluster", "clusters")
 # Limits that are no numbers
 OTHERS = ("available_gpu_models", "supports_mpi", "available_constraints")
@@ -122,10 +127,25 @@ def shortage(request: Request, partitions: Iterable) -> Shortage | None:
     return Shortage()
 
 
-def check_against_slurm(path: str, partitions: Iterable) -> None:
+def note_on_placeholders(path: str, partitions: Sequence) -> str | None:
+    """What to say if the partitions are those that come with the profile; None for any others."""
+    described = {
+        partition.name: {limit: getattr(partition.limits, limit) for limit in limits}
+        for partition in partitions
+        if (limits := PLACEHOLDERS.get(partition.name))
+    }
+    if described != PLACEHOLDERS or len(partitions) != len(PLACEHOLDERS):
+        return None
+    return (
+        f"{path}: has the partitions that come with the profile, and SLURM is not here to confirm "
+        "them; describe those of your site before you rely on what fits (docs/slurm.md)"
+    )
+
+
+def check_against_slurm(path: str, partitions: Iterable) -> bool:
     """Raise `UserError` if a partition does not exist, or if SLURM gives it less time.
 
-    Nothing is checked where SLURM does not answer.
+    Returns whether SLURM answered; otherwise nothing is checked.
     """
     from snakemake_executor_plugin_slurm.partitions import (
         PartitionLimits,
@@ -136,7 +156,7 @@ def check_against_slurm(path: str, partitions: Iterable) -> None:
     try:
         real = generate_partitions_from_slurm_query(None)["partitions"]
     except WorkflowError:  # no SLURM on this machine, or no answer
-        return
+        return False
     for partition in partitions:
         if partition.partition_cluster is not None or not real:
             continue
@@ -152,3 +172,4 @@ def check_against_slurm(path: str, partitions: Iterable) -> None:
                 f"{where}/max_runtime: {partition.limits.max_runtime:,.0f} minutes are more than "
                 f"SLURM allows there; write at most {allowed:,.0f}"
             )
+    return bool(real)

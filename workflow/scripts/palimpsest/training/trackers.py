@@ -1,4 +1,4 @@
-"""Trackers, TensorBoard and Weights & Biases, which show the losses of a run while it is trained.
+"""Trackers, TensorBoard and Weights & Biases, which show the losses of runs.
 
 They are optional and off by default. They are used through accelerate's own interface. Nothing that
 a tracker does affects a trace, and no trace is made again for a tracker.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,6 +83,23 @@ class Trackers:
         """The run is finished; `Accelerator.end_training` would also end the group of processes."""
         self._unless_it_fails(lambda: [one.finish() for one in self._accelerator.trackers])
         self._accelerator = None
+
+    def show_finished(
+        self, keys: dict, settings: dict, curve: Mapping[int, dict[str, float]]
+    ) -> None:
+        """Show a run of a fleet when it is finished: the values of all its epochs, by epoch.
+
+        Hundreds of runs take every step together, and a tracker follows one at a time.
+        """
+        if not self.names:
+            return
+        from accelerate import Accelerator
+
+        # The runs are trained elsewhere; nothing is moved to a GPU here.
+        self.begin(Accelerator(cpu=True, **self.for_accelerator), keys, settings)
+        for epoch, values in sorted(curve.items()):
+            self.show(epoch, values)
+        self.end()
 
     def _unless_it_fails(self, work: Callable[[], object]) -> None:
         """Do some work of the trackers; if it fails, warn and follow this run no longer.

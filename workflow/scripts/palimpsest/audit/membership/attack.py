@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from palimpsest.short_repr import ShortRepr
+
 if TYPE_CHECKING:  # torch loads slowly
     from palimpsest.audit.passes import Pass
 
@@ -31,8 +33,8 @@ class Retrained(NamedTuple):
     without: np.ndarray
 
 
-@dataclass(frozen=True)
-class Given:
+@dataclass(frozen=True, repr=False)
+class Given(ShortRepr):
     """What is known of some texts.
 
     Parameters

@@ -6,6 +6,7 @@ number of steps. Its trace is the same as if it were trained alone.
 
 import os
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from palimpsest.training.progress import say_resumed
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
 from palimpsest.training.runs import Material, Run
 from palimpsest.training.state import State, key
+from palimpsest.training.trackers import Trackers
 
 # Keys that decide how the engine `deepspeed` divides its work; they affect no trace of a fleet.
 OF_THE_OTHER_ENGINE = ("zero_stage", "offload_optimizer", "micro_batch_size", "precision")
@@ -34,20 +36,26 @@ class FleetEngine:
     """Trains the twins of one model in float32, in waves that fit into memory.
 
     `memory` is the number of bytes that the process may use. On a GPU, the GPU's free memory is
-    used instead.
+    used instead. `trackers` show each run when it is finished, except runs without one string.
     """
 
     name = "fleet"
     rank = 0
 
     def __init__(
-        self, state_folder: str | Path, threads: int, memory: int, save_weights: bool = False
+        self,
+        state_folder: str | Path,
+        threads: int,
+        memory: int,
+        save_weights: bool = False,
+        trackers: Trackers | None = None,
     ):
         self.state_folder = Path(state_folder)
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.memory = memory
         self.threads = min(threads, os.cpu_count())
         self.save_weights = save_weights
+        self.trackers = trackers or Trackers()
         if self.device.type == "cpu":
             import numba
 
@@ -372,3 +380,7 @@ class Wave:
             weights,
             member.material.tokens(member.measured),
         )
+        if member.run.left_out is None:  # of these, there are as many as strings
+            engine.trackers.show_finished(
+                member.material.keys, asdict(member.recipe), member.curve()
+            )

@@ -54,6 +54,18 @@ class Member:
         total = self.recipe.epochs * self.steps_per_epoch
         return self.recipe.learning_rate_at(self.steps_taken + step, total)
 
+    def curve(self) -> dict[int, dict[str, float]]:
+        """What trackers show of each measured epoch: losses, and the rate of its last step."""
+        steps = self.steps_per_epoch
+        total = self.recipe.epochs * steps
+        return {
+            epoch: {
+                **self.material.losses(measured),
+                "learning_rate": self.recipe.learning_rate_at(max(0, epoch * steps - 1), total),
+            }
+            for epoch, measured in self.measured.items()
+        }
+
     def next_epoch(self) -> np.ndarray:
         """Rows int[steps, batch size] of the next epoch; -1 fills up the last step."""
         size = self.recipe.batch_size

@@ -1,0 +1,28 @@
+"""The languages that come with the library."""
+
+from __future__ import annotations
+
+from palimpsest import paths
+from palimpsest.errors import nearest
+from palimpsest.languages.errors import GrammarError
+from palimpsest.languages.grammar import Grammar
+
+FOLDER, SUFFIX = "config/languages", ".pcfg"
+
+
+def load(name: str) -> Grammar:
+    """The grammar of a shipped language, such as "L3".
+
+    Raises `GrammarError` if there is no language of this name; the message names all.
+    """
+    folder = paths.workflow()
+    files = sorted(folder.glob(f"{FOLDER}/*{SUFFIX}")) if folder else []
+    by_name = {file.stem: file for file in files}
+    if not by_name:
+        raise GrammarError("no language is installed; install palimpsest again with pip")
+    if name not in by_name:
+        raise GrammarError(
+            f"unknown language {name!r}{nearest(name, by_name)}; known: {', '.join(by_name)}; "
+            "read a file of your own with Grammar.from_file"
+        )
+    return Grammar.from_string(by_name[name].read_text(encoding="utf-8"), name=name)
