@@ -49,6 +49,7 @@ def claim(question="RQ1", verdict="agrees", language="L1", **columns):
         "evidence": "same-frequency",
         "coverage": np.nan,
         "language": language,
+        "models": "m",
         "n_models": 1,
         "n_seeds": 3,
         "estimate": -0.25,
@@ -79,7 +80,7 @@ CLAIMS = pd.DataFrame(
             claim="Another claim.",
             verdict="cannot tell",
             p_holm=1.0,
-            note="about 7 seeds would decide this in half of such studies; 1 of 18 runs late",
+            note="about 7 seeds would decide; 1 of 18 runs late",
             coverage=0.75,
             seeds_needed=7,
         ),
@@ -89,6 +90,7 @@ CLAIMS = pd.DataFrame(
             "RQ9",
             claim="Not run.",
             language="",
+            models="",
             n_models=0,
             n_models_hold=np.nan,
             n_families=np.nan,
@@ -262,6 +264,7 @@ class Page(HTMLParser):
         return re.sub(r"\s+", " ", " ".join(self.words))
 
 
+MOST_OF_ALL = 9000
 MOST_WORDS = {"index": 400, **dict.fromkeys(NAMES, 900)}  # before what is folded
 
 
@@ -307,7 +310,15 @@ def parts(facts=EMPTY, **given):
 
 
 def rendered(
-    path, entries=(), claims=CLAIMS, title="", facts=EMPTY, folder=None, headline=HEADLINE, **given
+    path,
+    entries=(),
+    claims=CLAIMS,
+    title="",
+    facts=EMPTY,
+    folder=None,
+    headline=HEADLINE,
+    is_short=False,
+    **given,
 ):
     """The text of a report; `given` are tables of memorisation by their kind."""
     report.render(
@@ -320,5 +331,6 @@ def rendered(
         models=MODELS,
         title=title,
         folder=folder,
+        is_short=is_short,
     )
     return path.read_text(encoding="utf-8")
