@@ -264,7 +264,28 @@ class Page(HTMLParser):
         return re.sub(r"\s+", " ", " ".join(self.words))
 
 
-MOST_OF_ALL = 9000
+class Words(Page):
+    """The words and numbers that are read, without the links to other pages."""
+
+    HIDDEN = frozenset({"nav", "style", "script", "head", "svg"})
+
+    def handle_data(self, data):
+        if not set(self.open) & self.HIDDEN:
+            self.words += data.split()
+
+
+class Sentences(Words):
+    """What is to be read from beginning to end: no file, command, choice or cell of a table."""
+
+    HIDDEN = Words.HIDDEN | {"code", "option", "td"}
+
+    def handle_data(self, data):
+        if not set(self.open) & self.HIDDEN:
+            self.words += re.findall(r"[^\W\d_]{2,}\S*", data)
+
+
+# Of the whole report, in sentences: with every section of invented tables, and of the tour
+MOST_OF_ALL, MOST_OF_A_TOUR = 9_000, 3_000
 MOST_WORDS = {"index": 400, **dict.fromkeys(NAMES, 900)}  # before what is folded
 
 

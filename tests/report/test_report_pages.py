@@ -19,7 +19,9 @@ from helpers.reports import (
     MOST_OF_ALL,
     MOST_WORDS,
     Page,
+    Sentences,
     Unfolded,
+    Words,
     answer,
     rendered,
 )
@@ -41,26 +43,6 @@ def folder(entries, tmp_path_factory):
 @pytest.fixture(scope="module")
 def whole(folder):
     return (folder.parent / "report-and-pages.html").read_text()
-
-
-class Words(Page):
-    """The words and numbers that are read, without the links to other pages."""
-
-    HIDDEN = frozenset({"nav", "style", "script", "head", "svg"})
-
-    def handle_data(self, data):
-        if not set(self.open) & self.HIDDEN:
-            self.words += data.split()
-
-
-class Sentences(Words):
-    """What is to be read from beginning to end: no file, command, choice or cell of a table."""
-
-    HIDDEN = Words.HIDDEN | {"code", "option", "td"}
-
-    def handle_data(self, data):
-        if not set(self.open) & self.HIDDEN:
-            self.words += re.findall(r"[^\W\d_]{2,}\S*", data)
 
 
 def text_of(folder, name):
