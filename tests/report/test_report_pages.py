@@ -246,6 +246,50 @@ def test_the_policy_allows_one_script_at_most(folder, name):
     assert not re.findall(r"\son\w+=", text)
 
 
+def luminance(colour):
+    """Relative luminance of a colour such as #1d1d1f or #fff, as WCAG 2 defines it."""
+    digits = colour.lstrip("#")
+    digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
+    shares = [int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4)]
+    linear = [
+        share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_the_contrast_of_two_colours():
+    assert contrast("#fff", "#000") == pytest.approx(21)
+    assert contrast("#777777", "#fff") == pytest.approx(4.48, abs=0.01)
+
+
+def test_words_stand_out_from_what_is_behind_them_on_light_and_on_dark(whole):
+    """Contrast of 4.5 or more, which WCAG asks for."""
+    themes = re.findall(r":root \{(.*?)\}", whole, re.DOTALL)
+    assert len(themes) == 2
+    for theme in themes:
+        colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{3,6});", theme))
+        for words in ("ink", "soft", "link", "agrees", "disagrees", "cannot-tell"):
+            for behind in ("paper", "tint"):
+                assert contrast(colours[words], colours[behind]) >= 4.5, (words, behind)
+
+
+def test_every_choice_has_a_name_and_every_page_one_heading(folder):
+    text = text_of(folder, "claims")
+    assert len(re.findall(r"<label>[^<]+<(?:select|input)", text)) == 7
+    assert len(re.findall(r"<(?:select|input)", text)) == 7
+    for name in (*OTHERS, *NAMES):
+        levels = [
+            int(tag[1]) for tag in Page(text_of(folder, name)).tags if re.fullmatch(r"h\d", tag)
+        ]
+        assert levels[0] == 1
+        assert levels.count(1) == 1
+
+
 # In a browser
 
 needs_chromium = pytest.mark.skipif(
