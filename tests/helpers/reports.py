@@ -49,6 +49,7 @@ def claim(question="RQ1", verdict="agrees", language="L1", **columns):
         "evidence": "same-frequency",
         "coverage": np.nan,
         "language": language,
+        "models": "m",
         "n_models": 1,
         "n_seeds": 3,
         "estimate": -0.25,
@@ -79,7 +80,7 @@ CLAIMS = pd.DataFrame(
             claim="Another claim.",
             verdict="cannot tell",
             p_holm=1.0,
-            note="about 7 seeds would decide this in half of such studies; 1 of 18 runs late",
+            note="about 7 seeds would decide; 1 of 18 runs late",
             coverage=0.75,
             seeds_needed=7,
         ),
@@ -89,6 +90,7 @@ CLAIMS = pd.DataFrame(
             "RQ9",
             claim="Not run.",
             language="",
+            models="",
             n_models=0,
             n_models_hold=np.nan,
             n_families=np.nan,
@@ -262,6 +264,28 @@ class Page(HTMLParser):
         return re.sub(r"\s+", " ", " ".join(self.words))
 
 
+class Words(Page):
+    """The words and numbers that are read, without the links to other pages."""
+
+    HIDDEN = frozenset({"nav", "style", "script", "head", "svg"})
+
+    def handle_data(self, data):
+        if not set(self.open) & self.HIDDEN:
+            self.words += data.split()
+
+
+class Sentences(Words):
+    """What is to be read from beginning to end: no file, command, choice or cell of a table."""
+
+    HIDDEN = Words.HIDDEN | {"code", "option", "td"}
+
+    def handle_data(self, data):
+        if not set(self.open) & self.HIDDEN:
+            self.words += re.findall(r"[^\W\d_]{2,}\S*", data)
+
+
+# Of the whole report, in sentences: with every section of invented tables, and of the tour
+MOST_OF_ALL, MOST_OF_A_TOUR = 9_000, 3_000
 MOST_WORDS = {"index": 400, **dict.fromkeys(NAMES, 900)}  # before what is folded
 
 
@@ -307,7 +331,15 @@ def parts(facts=EMPTY, **given):
 
 
 def rendered(
-    path, entries=(), claims=CLAIMS, title="", facts=EMPTY, folder=None, headline=HEADLINE, **given
+    path,
+    entries=(),
+    claims=CLAIMS,
+    title="",
+    facts=EMPTY,
+    folder=None,
+    headline=HEADLINE,
+    is_short=False,
+    **given,
 ):
     """The text of a report; `given` are tables of memorisation by their kind."""
     report.render(
@@ -320,5 +352,6 @@ def rendered(
         models=MODELS,
         title=title,
         folder=folder,
+        is_short=is_short,
     )
     return path.read_text(encoding="utf-8")

@@ -238,7 +238,7 @@ def test_an_order_that_all_seeds_share_is_a_verdict():
     found = judge(estimate, claim)
     assert found["verdict"] == AGREES
     assert found["p_value"] == pytest.approx(2 / 120**3)
-    assert "the exact test against random orders" in found["note"]
+    assert "the exact test of orders" in found["note"]
 
 
 def test_one_seed_has_no_verdict(expected):

@@ -143,20 +143,19 @@ def test_rows_with_runs_that_may_still_be_learning_are_marked():
     """Seed 2 of one of the six models; the study of deduplication has none."""
     rows = verdicts("paper").set_index("claim")
     name = "Memorisation is unavoidable when a language is learned optimally."
-    assert set(rows.loc[name, "note"]) == {f"1 of 30 runs may still be learning; {STRONGER}"}
+    assert set(rows.loc[name, "note"]) == {f"1 of 30 runs may still learn; {STRONGER}"}
     assert set(rows.loc[name, "verdict"]) == {"agrees"}
     # A pair of languages has the runs of both.
     name = (
         "The band of contextual starts is narrow for the high-entropy language and broad for the "
         "low-entropy one."
     )
-    assert rows.loc[name, "note"] == "2 of 60 runs may still be learning"
+    assert rows.loc[name, "note"] == "2 of 60 runs may still learn"
     study = planted("paper")[0]["deduplication"]
     marked = study.assign(still_learning=study["variant"].eq("base") & study["seed"].eq(0))
     rows = claims({"deduplication": marked}).set_index("claim")["note"]
     assert (
-        rows["Deduplication delays learning, counted in epochs."]
-        == "6 of 60 runs may still be learning"
+        rows["Deduplication delays learning, counted in epochs."] == "6 of 60 runs may still learn"
     )
     assert rows["Deduplication cannot avoid memorisation completely at optimal learning."] == ""
 
@@ -167,13 +166,13 @@ def test_the_other_number_is_in_the_note():
     name = "A larger training set does not increase contextual memorisation of repeated strings."
     assert "as the paper's code counts, with false alarms: -0.0" in notes[name]
     name = "A larger training set increases recollection-based memorisation of repeated strings."
-    assert notes[name] == "the same of strings never trained on: 0"
+    assert notes[name] == "of strings never trained on: 0"
     name = "By recollection, frequent strings are memorised more than infrequent ones."
     assert notes[name] == "the same of unseen strings as probable: 0.35"
     name = (
         "By recollection no strings of the high-entropy language are memorised at optimal learning."
     )
-    assert "the same of strings never trained on: 0.01" in notes[name]
+    assert "of strings never trained on: 0.01" in notes[name]
     name = (
         "Almost all strings of the high-entropy language are contextually memorised at optimal "
         "learning, corrected for false alarms."

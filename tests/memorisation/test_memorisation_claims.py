@@ -116,7 +116,7 @@ def test_one_order_of_three_targets_in_three_seeds_is_a_verdict():
     row = claims({"disagreement": one}).set_index("claim").loc[sentence]
     assert (row["estimate"], row["verdict"]) == (1, "agrees")
     assert row["p_value"] == pytest.approx(2 / 6**3)
-    assert row["note"].startswith("all seeds give the same value: the exact test against random")
+    assert row["note"].startswith("all seeds give the same value: the exact test of orders")
     two = claims({"disagreement": one.query("seed < 2")}).set_index("claim").loc[sentence]
     assert two["verdict"] == "cannot tell"
 

@@ -61,7 +61,9 @@ def test_a_panel_of_ones_own_has_a_report_without_any_training(project):
     shutil.copy(project.folder / file, project.folder / "my own.yaml")
     assert project.jobs(configfiles=("my own.yaml",)) == {"all": 1, "write_report": 1, "total": 2}
     assert project.snakemake("write_report", configfiles=("my own.yaml",)).returncode == 0
-    assert f"{drawing} &#39;my own.yaml&#39;" in (results / "report.html").read_text()
+    report = (results / "report.html").read_text()
+    assert f"{drawing} &#39;my own.yaml&#39;" in report
+    assert "Since the last report of this folder:</b> nothing changed." in report
     assert project.snakemake("plan", configfiles=("config/minimal/panel.yaml",)).returncode == 0
 
 

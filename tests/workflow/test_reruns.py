@@ -898,7 +898,7 @@ CASES = {
     ),
     "a file of the library's `report`": Case(changed(f"{LIBRARY}/report/page.py"), ["report"]),
     "the report's template": Case(
-        commented(f"{LIBRARY}/report/template.html.j2", "<!-- another thought -->"), ["report"]
+        commented(f"{LIBRARY}/report/frame.html.j2", "<!-- another thought -->"), ["report"]
     ),
     "a file that the library's parts share: `tables/files.py`": Case(
         changed(f"{LIBRARY}/tables/files.py"),

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from helpers.experiments import OF_FULL_MODELS
 from helpers.model_folders import nll_of
 from helpers.projects import TOUR, wait_until
-from helpers.reports import MOST_WORDS, Unfolded
+from helpers.reports import MOST_OF_A_TOUR, MOST_WORDS, Page, Sentences, Unfolded
 from palimpsest import tables, traces
 from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.density.kinds import DENSITY_BINS, TEXT_BINS, TEXT_REGRESSIONS
@@ -80,6 +80,19 @@ def test_figures_and_report_are_there(finished):
     for name, text in pages.items():
         assert len(Unfolded(text).text.split()) <= MOST_WORDS.get(name, 20_000), name
     assert yaml.safe_load((finished.folder / TOUR).read_text())["title"] in report
+
+
+def test_the_report_of_a_tour_is_short(copy_of_finished):
+    """It is written again alone, links to every figure, and says that nothing else changed."""
+    done = copy_of_finished.snakemake("report", "--config", "short_report=true")
+    assert done.returncode == 0, done.stdout
+    results = copy_of_finished.folder / "results"
+    report = (results / "report.html").read_text()
+    assert len(Sentences(report).words) <= MOST_OF_A_TOUR
+    assert {path for path in Page(report).links if path.endswith(".svg")} <= {
+        path.relative_to(results).as_posix() for path in results.glob("figures/*.svg")
+    }
+    assert "Since the last report of this folder:</b> nothing changed." in report
 
 
 def test_measures_join(finished):

@@ -149,6 +149,7 @@ rule write_report:
         facts=experiment.facts,
         drawn=drawn(),
         title=lookup("title", within=config),
+        is_short=lookup("short_report", within=config),
         least_power=CHOSEN_CLAIMS["least_power"],
     script:
         "../scripts/make.py"

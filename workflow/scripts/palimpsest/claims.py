@@ -294,6 +294,7 @@ def judge_all(
             "evidence": ", ".join(claim.statistic.evidence),
             "coverage": estimate.coverage if STAND_INS in claim.statistic.evidence else np.nan,
             "language": language,
+            "models": "" if estimate.models is None else ", ".join(estimate.models),
             "n_models": n_models if estimate.models is None else len(estimate.models),
             **judge(estimate, claim),
             **held_in(estimate, claim.region, families),
@@ -511,8 +512,8 @@ def n_hold(values: Mapping[str, float] | None, region: Region) -> float:
 
 # Why seeds that are all alike decide
 ALIKE = {
-    SIGNS: "all seeds give the same value: the sign test, about the median seed",
-    ORDERS: "all seeds give the same value: the exact test against random orders",
+    SIGNS: "all seeds give the same value: the sign test",
+    ORDERS: "all seeds give the same value: the exact test of orders",
 }
 
 
@@ -528,15 +529,14 @@ def note_on(verdict: str, estimate: Estimate, seeds_needed: float, test: str) ->
         return "the statistic is undefined here, or what it needs was not run"
     if np.isnan([estimate.lower, estimate.upper]).any():
         if estimate.over == SEEDS and len(estimate.values) == 1:
-            return "only one seed has a value, which gives no interval; at least two are needed"
+            return "only one seed has a value: no interval"
         if estimate.over == SEEDS:
             return "no interval: the statistic is undefined in some cases"
         return f"no interval over {estimate.over}: too few, or all give the same value"
     if alike and not estimate.counts_certain:
-        needed = f"{FEWEST_SIGNS} seeds that are alike would decide"
-        return f"all {estimate.over} give the same value, and are too few: {needed}"
+        return f"all {estimate.over} give the same value: {FEWEST_SIGNS} alike seeds would decide"
     if not np.isnan(seeds_needed):
-        return f"about {seeds_needed:.0f} seeds would decide this in half of such studies"
+        return f"about {seeds_needed:.0f} seeds would decide"
     if estimate.over == SEEDS:
         return f"the estimate is too near a bound: even {MOST_VALUES:,} seeds would not tell"
     return "the interval reaches across a bound"

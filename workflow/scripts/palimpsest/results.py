@@ -162,6 +162,7 @@ def report(
     facts: Mapping,
     drawn: Mapping[str, Mapping],
     title: str,
+    is_short: bool,
     powers: str | None = None,
     least_power: float = 0.0,
     **files: Iterable[str],
@@ -175,6 +176,7 @@ def report(
     sections : titles by name
     facts : arguments of the sections' parts that depend on the configuration
     drawn : what `palimpsest.report.entries` takes, by SVG file
+    is_short : as of `palimpsest.report.render`
     powers, least_power : as of `claims`
     files : tables by the names of their kinds
     """
@@ -196,4 +198,5 @@ def report(
         models=manifest_files.initial_weights(models),
         totals=manifest_files.totals(manifests),
         title=title,
+        is_short=is_short,
     )

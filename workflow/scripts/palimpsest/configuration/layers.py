@@ -16,7 +16,15 @@ from palimpsest.corpora import corpus_names
 from palimpsest.requests import DEFAULT
 
 # Keys that do not change what an experiment finds
-MANNERS = {"title", "extensions", "claims", "hardware", "trackers", "save_weights"}
+MANNERS = {
+    "title",
+    "short_report",
+    "extensions",
+    "claims",
+    "hardware",
+    "trackers",
+    "save_weights",
+}
 FOLDER, COUNTERPARTS = "languages_folder", "datasets/high_entropy_counterpart"
 
 

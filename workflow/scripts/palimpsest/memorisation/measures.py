@@ -374,8 +374,7 @@ DESCRIPTIONS = (
         name="Counterfactual",
         words=(
             "The model predicts the string better than a model that was trained for as many "
-            "epochs without it. An attacker who wants to know whether the string was in the "
-            "training data can exploit this."
+            "epochs without it."
         ),
         threshold="loss(<i>e</i>) &lt; loss<sub>without</sub>(<i>e</i>)",
         score="(loss<sub>without</sub>(<i>e</i>) − loss(<i>e</i>)) / "
@@ -386,10 +385,7 @@ DESCRIPTIONS = (
         name="Contextual",
         words=(
             "The model predicts the string better than any amount of training without the string "
-            "allows. While the loss is above the threshold, the model may have learned the string "
-            "from other strings; below the threshold, the string itself must have helped. If test "
-            "strings stand in for the second training, the loss of single strings can be below "
-            "the threshold by chance."
+            "allows: the string itself must have helped."
         ),
         threshold="loss(<i>e</i>) &lt; <i>c</i>, with <i>c</i> = "
         "min<sub><i>e′</i></sub> loss<sub>without</sub>(<i>e′</i>), the "
@@ -401,11 +397,7 @@ DESCRIPTIONS = (
         name="Bayes",
         words=(
             "The model predicts the string better than somebody who knows the language exactly. "
-            "On average, no model does so on strings that it has not seen. On single unseen "
-            "strings a model can, if it gives them more probability than they have, and other "
-            "strings less. A loss below the threshold is strong evidence of memorisation if "
-            "strings are long and of high entropy, and weaker evidence otherwise; the false "
-            "alarms show how weak."
+            "On average, no model does so on strings that it has not seen."
         ),
         threshold="loss(<i>e</i>) &lt; <i>b</i>, with <i>b</i> = −log <i>P</i>(string) "
         "/ tokens, the Bayes-optimal loss",

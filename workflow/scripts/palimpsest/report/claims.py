@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from palimpsest.claims import AGREES, CANNOT_TELL, DISAGREES
+from palimpsest.number_format import slug
 from palimpsest.report.part import Part
 
 VERDICTS = (AGREES, DISAGREES, CANNOT_TELL)
@@ -15,18 +16,18 @@ ERROR_RATE = 0.05
 def headline(claims: pd.DataFrame) -> dict:
     """The numbers of tests, of claims and of verdicts.
 
-    A row that the definitions alone decide is not a test, and is counted separately.
+    A row that the definitions alone decide is not a test, nor is one for which nothing was run;
+    they are counted separately.
     """
     n_by_construction = int(claims["by_construction"].sum())
+    n_not_run = int((~was_run(claims)).sum())
     claims = tested(claims)
     cannot_tell = claims["verdict"] == CANNOT_TELL
     return {
         "n_by_construction": n_by_construction,
         "n_tests": len(claims),
         "n_claims": claims["claim"].nunique(),
-        "n_not_run": int((claims["n_seeds"] == 0).sum()),
-        "n_one_value": int(((claims["n_seeds"] == 1) & claims["lower"].isna()).sum()),
-        "n_alike": int((cannot_tell & (claims["lower"] == claims["upper"])).sum()),
+        "n_not_run": n_not_run,
         "n_seeds_known": int(claims["seeds_needed"].notna().sum()),
         "seeds_for_half": claims["seeds_needed"].median(),
         "n_p_values": int(claims["p_holm"].notna().sum()),
@@ -36,7 +37,12 @@ def headline(claims: pd.DataFrame) -> dict:
 
 
 def tested(claims: pd.DataFrame) -> pd.DataFrame:
-    return claims[~claims["by_construction"].astype(bool)]
+    return claims[~claims["by_construction"].astype(bool) & was_run(claims)]
+
+
+def was_run(claims: pd.DataFrame) -> pd.Series:
+    """Whether a claim has a statistic: what it needs was asked for, and is defined."""
+    return claims["n_seeds"] > 0
 
 
 def counts(claims: pd.DataFrame) -> dict[str, int]:
@@ -44,15 +50,11 @@ def counts(claims: pd.DataFrame) -> dict[str, int]:
     return {verdict: int((verdicts == verdict).sum()) for verdict in VERDICTS}
 
 
-def by_section(claims: pd.DataFrame, parts: Iterable[Part]) -> list[dict]:
-    """The sections that have questions or claims, in their order, each with its questions.
-
-    Claims on a question of no section come last.
-    """
-    asking = [part for part in parts if part.questions]
-    known = [question for part in asking for question in part.questions]
-    asking.append(Part(questions=dict.fromkeys(set_aside(claims["question"], known), "")))
-    return [of_part(claims, part) for part in asking if part.questions]
+def part_of_the_rest(claims: pd.DataFrame, parts: Iterable[Part]) -> Part:
+    """A part with the questions that claims answer and no section asks."""
+    known = {question for part in parts for question in part.questions}
+    others = dict.fromkeys(one for one in claims["question"] if one not in known)
+    return Part(questions=dict.fromkeys(others, ""))
 
 
 def of_part(claims: pd.DataFrame, part: Part) -> dict:
@@ -60,10 +62,8 @@ def of_part(claims: pd.DataFrame, part: Part) -> dict:
     rows = own_claims(claims, part)
     return {
         "title": part.title,
-        "about": part.claims,
         "n_claims": tested(rows)["claim"].nunique(),
         "counts": counts(rows),
-        "any": not rows.empty,
         "questions": by_question(rows, part.questions),
     }
 
@@ -72,16 +72,13 @@ def own_claims(claims: pd.DataFrame, part: Part) -> pd.DataFrame:
     return claims[claims["question"].isin(list(part.questions))]
 
 
-def set_aside(questions: Iterable[str], known: list[str]) -> list[str]:
-    return list(dict.fromkeys(question for question in questions if question not in known))
-
-
 def by_question(claims: pd.DataFrame, questions: dict[str, str]) -> list[dict]:
     """The claims of every question, in the order of the questions; some questions have none."""
     return [
         {
             "question": (question[:1].upper() + question[1:]).replace("_", " "),
             "words": words,
+            "anchor": f"claims-{slug(question)}",
             **answered(claims[claims["question"] == question]),
         }
         for question, words in questions.items()
@@ -89,13 +86,9 @@ def by_question(claims: pd.DataFrame, questions: dict[str, str]) -> list[dict]:
 
 
 def answered(rows: pd.DataFrame) -> dict:
-    """The tests of one question: the numbers of verdicts, and each claim with its languages.
-
-    If the definitions alone decide a verdict, "by construction" is shown instead.
-    """
-    forced = rows["by_construction"].astype(bool)
+    """The tests of one question: the numbers of verdicts, and each claim with its languages."""
+    rows = tested(rows)
     rows = rows.assign(
-        shown=rows["verdict"].mask(forced, "by construction"),
         reasons=[reasons(row) for row in rows.itertuples()],
         held=[held(row) for row in rows.itertuples()],
     )
@@ -115,23 +108,45 @@ def answered(rows: pd.DataFrame) -> dict:
     }
 
 
+def choices(claims: Iterable[dict]) -> dict[str, list[str]]:
+    """What the claims can be filtered by, each with its values."""
+    rows = [(claim, row) for claim in claims for row in claim["tests"]]
+    found = {
+        "question": [claim["question"] for claim, _ in rows],
+        "verdict": [row["verdict"] for _, row in rows],
+        "evidence": [claim["evidence"] for claim, _ in rows],
+        "model": [model for _, row in rows for model in models_of(row)],
+        "language": [row["language"] for _, row in rows],
+    }
+    in_order = {name: dict.fromkeys(filter(None, values)) for name, values in found.items()}
+    return {
+        name: list(values) if name == "question" else sorted(values)
+        for name, values in in_order.items()
+    }
+
+
+def models_of(row: dict) -> list[str]:
+    return row["models"].split(", ") if row["models"] else []
+
+
 def reasons(row: NamedTuple) -> list[str]:
     """Short notes on what a reader has to know about a row, besides its numbers."""
-    notes = [] if row.by_construction else row.note.split("; ")
     covered = f"{100 * row.coverage:.0f} % of the strings have stand-ins"
-    return [note for note in (*notes, covered if pd.notna(row.coverage) else "") if note]
+    return [
+        note for note in (*row.note.split("; "), covered if pd.notna(row.coverage) else "") if note
+    ]
 
 
 def held(row: NamedTuple) -> list[str]:
-    """In how many of the models, and of their families, the claim of a row holds."""
+    """In how many of several models, and of several families, the claim of a row holds."""
     counted = (
-        (row.n_models_hold, row.n_models, "model", "models"),
-        (row.n_families_hold, row.n_families, "family", "families"),
+        (row.n_models_hold, row.n_models, "models"),
+        (row.n_families_hold, row.n_families, "families"),
     )
     held = [
-        f"{holds:.0f} of {n:.0f} {one if n == 1 else many}"
-        for holds, n, one, many in counted
-        if pd.notna(holds) and pd.notna(n)
+        f"{holds:.0f} of {n:.0f} {words}"
+        for holds, n, words in counted
+        if pd.notna(holds) and pd.notna(n) and n > 1
     ]
     of_models = f"in models like these: {row.verdict_models}" if row.verdict_models else ""
     return [*held, of_models] if of_models else held

@@ -30,8 +30,8 @@ class FigureEntry:
 
     @property
     def described(self) -> str:
-        """The figure in words, for those who do not see it."""
-        return f"{self.figure.title}, language {self.language}. {self.figure.caption}"
+        """The drawing in words, for those who do not see it; its caption stands below it."""
+        return f"{self.figure.title}, language {self.language}"
 
     @property
     def anchor(self) -> str:
@@ -60,7 +60,7 @@ def entries(drawn: Mapping[str, Mapping], figures: Mapping[str, Figure]) -> list
 
 
 def in_order(found: list[FigureEntry], chapters: list[str]) -> list[FigureEntry]:
-    """The figures sorted by chapter, then by language, then in the given order.
+    """The figures sorted by chapter, then in the given order; the languages of a figure together.
 
     Raises `ValueError` if a figure's chapter is not in `chapters`.
     """
@@ -70,40 +70,59 @@ def in_order(found: list[FigureEntry], chapters: list[str]) -> list[FigureEntry]
                 f"figure {entry.figure.name!r} is in chapter {entry.figure.chapter!r}, which no "
                 f"section's part of the report has; there are: {', '.join(chapters)}"
             )
-    languages = list(dict.fromkeys(entry.language for entry in found))
     names = list(dict.fromkeys(entry.figure.name for entry in found))
     return sorted(
         found,
         key=lambda entry: (
             chapters.index(entry.figure.chapter),
-            languages.index(entry.language),
             names.index(entry.figure.name),
         ),
     )
 
 
-def numbered(entries: list[FigureEntry], folder: Path, are_inside: bool = False) -> list[dict]:
-    """What a page in a folder shows of its figures; with `are_inside`, the drawings too."""
+def numbered(
+    entries: list[FigureEntry], folder: Path, styles: dict[str, str] | None = None
+) -> list[dict]:
+    """What a page in a folder shows of its figures, each with a drawing for each language.
+
+    The page names the files of the drawings. With `styles`, the drawings are in the page, and the
+    dict gets their styles, each with the name of its class.
+    """
+    names = dict.fromkeys(entry.figure.name for entry in entries)
     return [
-        shown(entry, number, folder) | ({"svg": inlined(entry)} if are_inside else {})
-        for number, entry in enumerate(entries, start=1)
+        shown(number, [one for one in entries if one.figure.name == name], folder, styles)
+        for number, name in enumerate(names, start=1)
     ]
 
 
-def shown(entry: FigureEntry, number: int, folder: Path) -> dict:
+def shown(
+    number: int, entries: list[FigureEntry], folder: Path, styles: dict[str, str] | None
+) -> dict:
+    """A figure; its words are there once, whatever the number of its drawings."""
+    figure = entries[0].figure
     return {
+        "name": figure.name,
         "number": number,
-        "anchor": entry.anchor,
-        "chapter": entry.figure.chapter,
-        "title": entry.figure.title,
-        "caption": entry.figure.caption,
-        "numbers": entry.figure.numbers,
-        "paper": entry.figure.paper,
-        "language": entry.language,
-        "file": link(entry.svg, folder),
-        "described": entry.described,
-        "tables": [{"name": str(path), "link": link(path, folder)} for path in entry.tables],
-        "command": entry.command,
+        "anchor": f"figure-{slug(figure.name)}",
+        "chapter": figure.chapter,
+        "title": figure.title,
+        "caption": figure.caption,
+        "numbers": figure.numbers,
+        "paper": figure.paper,
+        "drawings": [
+            {
+                "anchor": entry.anchor,
+                "language": entry.language,
+                "file": link(entry.svg, folder),
+                "described": entry.described,
+                "tables": [
+                    {"name": str(path), "link": link(path, folder)} for path in entry.tables
+                ],
+                "command": entry.command,
+                **({} if styles is None else inlined(entry, f"f{number}-{place}", styles)),
+            }
+            for place, entry in enumerate(entries)
+        ],
     }
 
 
@@ -111,8 +130,31 @@ def link(path: str | Path, folder: Path) -> str:
     return quote(Path(os.path.relpath(path, folder)).as_posix())
 
 
-def inlined(entry: FigureEntry) -> str:
-    """The SVG as part of the page; its ids are unique, and its style applies only to itself."""
+# What a drawing can do without: its file's comments and description; names of parts that nothing
+# refers to; line breaks; turns by no angle; namespaces, which look like links
+NEEDLESS = re.compile(
+    r"<metadata>.*?</metadata>|<!--.*?-->|\s*\n\s*(?=<)"
+    r'|\sxmlns(?::\w+)?="[^"]*"|\sversion="[^"]*"|\stransform="rotate\(-?0 [^"]*"',
+    flags=re.DOTALL,
+)
+NAMES = re.compile(r'\sid="([^"]*)"')
+REFERENCES = re.compile(r'(url\(#|href="#)([^")]+)')
+GROUPS = re.compile(r"(<g\b[^>]*>|</g>)")
+STYLES = re.compile(r'\sstyle="([^"&]*)"')
+# Attributes with coordinates in points. A hundredth of a point is finer than any screen or printer.
+COORDINATES = re.compile(r'\b(?:d|x|y|points)="[^"]*"|translate\([^)]*\)')
+PATHS = re.compile(r'\bd="[^"]*"')
+BLANKS = re.compile(r' (?=[A-Z"])|(?<=[A-Z]) ')
+TOO_FINE = re.compile(r"-?\d+\.\d{3,}")
+
+
+def inlined(entry: FigureEntry, own: str, styles: dict[str, str]) -> dict[str, str]:
+    """The SVG as part of the page, as small as it can be drawn alike.
+
+    Its ids begin with `own`, so that they are unique, and its style sheet applies only to itself.
+    Styles of parts are named in `styles`. The SVG's own id is `id`; `shape` is its viewBox, with
+    which a page shows the drawing once more, smaller.
+    """
     try:
         svg = Path(entry.svg).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -122,11 +164,45 @@ def inlined(entry: FigureEntry) -> str:
     found = re.search(r"<svg.*</svg>", svg, flags=re.DOTALL)
     if found is None:
         raise UserError(f"{entry.svg}: not an SVG file; delete it and rerun: {entry.command}")
-    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", found.group(), flags=re.DOTALL)
-    # HTML needs no namespaces, and their addresses would look like links.
-    svg = re.sub(r'\s(xmlns(:\w+)?|version)="[^"]*"', "", svg)
-    own = f"{entry.anchor}-"
-    svg = re.sub(r'(\bid="|url\(#|href="#)', lambda match: match.group() + own, svg)
-    svg = svg.replace("*{", f"#{own}svg *{{")
-    opening = f'<svg id="{own}svg" role="img" aria-label="{escape(entry.described)}"'
-    return svg.replace("<svg", opening, 1)
+    svg = NEEDLESS.sub("", found.group()).replace("xlink:href", "href")
+    used = dict.fromkeys(part[1] for part in REFERENCES.findall(svg))
+    numbers = {name: str(place) for place, name in enumerate(used)}
+    svg = NAMES.sub(lambda part: named(part.group(1), own, numbers), svg)
+    svg = REFERENCES.sub(lambda part: f"{part.group(1)}{own}-{numbers[part.group(2)]}", svg)
+    svg = without_bare_groups(svg)
+    svg = COORDINATES.sub(lambda part: TOO_FINE.sub(rounded, part.group()), svg)
+    svg = PATHS.sub(lambda part: BLANKS.sub("", part.group()), svg)
+    svg = STYLES.sub(
+        lambda part: f' class="{styles.setdefault(part.group(1), f"s{len(styles)}")}"', svg
+    )
+    svg = svg.replace("*{", f":where(#{own}) *{{")
+    opening = f'<svg id="{own}" role="img" aria-label="{escape(entry.described)}"'
+    shape = re.search(r'viewBox="([^"]*)"', svg)
+    return {
+        "svg": svg.replace("<svg", opening, 1),
+        "id": own,
+        "shape": shape.group(1) if shape else "",
+    }
+
+
+def named(name: str, own: str, numbers: Mapping[str, str]) -> str:
+    """The attribute of a part that something refers to; nothing for other parts."""
+    return f' id="{own}-{numbers[name]}"' if name in numbers else ""
+
+
+def without_bare_groups(svg: str) -> str:
+    """The SVG without groups that have neither a name nor a style."""
+    kept, groups = [], []
+    for part in GROUPS.split(svg):
+        if part.startswith("<g") and not part.endswith("/>"):
+            groups.append(part != "<g>")
+            kept.append(part * groups[-1])
+        elif part == "</g>":
+            kept.append(part * groups.pop())
+        else:
+            kept.append(part)
+    return "".join(kept)
+
+
+def rounded(number: re.Match) -> str:
+    return f"{round(float(number.group()), 2) + 0.0:g}"

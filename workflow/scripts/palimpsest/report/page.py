@@ -1,12 +1,11 @@
-"""The report: the parts of the sections, the figures and the claims, in one file and as pages."""
+"""The report: the parts of the sections, the figures and the claims, as pages and as one file."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from palimpsest import tables
-from palimpsest.report import answers, making, pages, shared
+from palimpsest.report import answers, changes, making, pages, shared
 from palimpsest.report import claims as tests
 from palimpsest.report import figures as drawings
 from palimpsest.report import models as scales
@@ -28,12 +27,15 @@ def render(
     title: str = "",
     n_left_out: int = 0,
     folder: str | Path | None = None,
+    is_short: bool = False,
 ) -> None:
-    """Write the report as one file that holds everything and, in a folder, as pages.
+    """Write the report as pages in a folder, and the same pages one after another as one file.
+
+    A file beside the report keeps its verdicts and numbers, with which the next one is compared.
 
     Parameters
     ----------
-    out_path : the HTML file; links to the tables are relative to its folder
+    out_path : the HTML file that holds everything; links to the tables are relative to its folder
     parts : the sections' parts, in the order of the report
     figures : the figures in any order; see `figures.in_order` for their order in the report
     headline, claims : the tables of these names
@@ -44,6 +46,7 @@ def render(
     title : the name of the experiment, if it has one
     n_left_out : number of tests of claims that the experiment leaves out
     folder : where the pages are written; None for the one file alone
+    is_short : whether a section has its first figure alone, and claims that are decided alone
 
     Raises
     ------
@@ -52,32 +55,32 @@ def render(
     ValueError
         If a figure's chapter is in none of the parts.
     """
-    parts = [shared.part(grammars), *parts]
+    parts = [*parts, shared.part(grammars)]
     ids = [chapter.id for part in parts for chapter in part.chapters]
     ordered = drawings.in_order(figures, ids)
-    shown = {
+    now = changes.snapshot(claims, headline)
+    known = {
         "title": title,
+        "is_short": is_short,
         "scales": scales.sentence(models),
         "models": scales.rows(models),
         "answers": answers.by_question(headline),
         "headline": tests.headline(claims),
+        "changes": changes.since_last(out_path, now),
+        "n_left_out": n_left_out,
         "glossary": dict(sorted(pair for part in parts for pair in part.glossary.items())),
         "totals": making.rows(totals),
         "testing": template(__file__, "testing.html.j2").module.testing(),
     }
+
+    def content(folder: Path, styles: dict[str, str] | None) -> dict:
+        chapters = in_chapters(parts, drawings.numbered(ordered, folder, styles))
+        return pages.content(parts, chapters, claims, **known, styles=styles or {})
+
     if folder is not None:
-        chapters = in_chapters(parts, drawings.numbered(ordered, Path(folder)))
-        pages.write(Path(folder), parts, chapters, claims, **shown)
-    drawn = drawings.numbered(ordered, Path(out_path).parent, are_inside=True)
-    text = template(__file__, "template.html.j2").render(
-        **shown,
-        parts=parts,
-        n_left_out=n_left_out,
-        sections=tests.by_section(claims, parts),
-        chapters=in_chapters(parts, drawn),
-    )
-    with tables.replacing(out_path) as temporary:
-        Path(temporary).write_text(text, encoding="utf-8")
+        pages.write_pages(Path(folder), content(Path(folder), styles=None))
+    pages.write_file(Path(out_path), content(Path(out_path).parent, styles={}))
+    changes.keep(out_path, now)
 
 
 def in_chapters(parts: Sequence[Part], figures: Sequence[dict]) -> list[dict]:

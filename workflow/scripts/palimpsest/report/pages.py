@@ -1,10 +1,14 @@
-"""The report as pages: an overview, a page for each section, all claims, and the methods."""
+"""The pages of the report: an overview, a page for each section, all claims, and the methods.
+
+They are written as files of a folder, or one after another in one file. Both have one frame and the
+same templates; only drawings, and links to other pages, differ.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -15,72 +19,93 @@ from palimpsest.report import claims as tests
 from palimpsest.report.part import Part
 from palimpsest.report.templates import template
 
-OVERVIEW, CLAIMS, METHODS = "index.html", "claims.html", "methods.html"
-TEMPLATES = {
-    OVERVIEW: "overview.html.j2",
-    CLAIMS: "claims.html.j2",
-    METHODS: "methods.html.j2",
-}
+OVERVIEW = {"file": "index.html", "title": "Overview", "template": "overview.html.j2"}
+CLAIMS = {"file": "claims.html", "title": "Claims", "template": "claims.html.j2"}
+METHODS = {"file": "methods.html", "title": "Methods", "template": "methods.html.j2"}
 OF_SECTION = "section.html.j2"
+FRAME = "frame.html.j2"
 # Templates that other templates include; named here, so that a change of them makes the report anew
-INCLUDED = ("frame.html.j2", "macros.html.j2", "style.css.j2", "testing.html.j2")
+INCLUDED = ("macros.html.j2", "style.css.j2", "testing.html.j2")
 SCRIPT = "claims.js.j2"
-CHOICES = ("section", "language", "evidence", "verdict")  # of the page of claims
 
 
-def write(
-    folder: Path,
-    parts: Sequence[Part],
-    chapters: Sequence[Mapping],
-    claims: pd.DataFrame,
-    **shared: object,
-) -> None:
-    """Write the pages.
+def content(
+    parts: Sequence[Part], chapters: Sequence[Mapping], claims: pd.DataFrame, **known: object
+) -> dict:
+    """What the templates of all pages are filled with.
 
     Parameters
     ----------
-    parts : the sections' parts, after the one that every report has, which has no name
+    parts : the sections' parts, before the one that every report has, which has no name
     chapters : those with something to show: `it`, a `Chapter`, and `figures`, what is shown of each
     claims : the table of this name
-    shared : what the report's page is made from, too
+    known : what templates take by these names
     """
     asked = (section(part, chapters, claims) for part in parts if part.name)
     sections = [one for one in asked if one["figure"] or one["chapters"] or one["n_tests"]]
-    pages = [{"file": OVERVIEW, "title": "Overview"}]
-    pages += [*sections, {"file": CLAIMS, "title": "Claims"}, {"file": METHODS, "title": "Methods"}]
-    rows = tests_of(sections)
-    known = {
-        **shared,
-        "pages": pages,
+    listed = listed_claims(sections, claims, parts, is_short=bool(known["is_short"]))
+    return {
+        **known,
+        "pages": [OVERVIEW, *sections, CLAIMS, METHODS],
         "sections": sections,
-        "claims_page": CLAIMS,
+        "claims_page": CLAIMS["file"],
         "shared": chapters_in([part for part in parts if not part.name], chapters),
-        "tests": rows,
-        "choices": {name: sorted({row[name] for row in rows} - {""}) for name in CHOICES},
+        "claims": listed,
+        "anchors": {claim["anchor"] for claim in listed},
+        "choices": tests.choices(listed),
     }
-    script = hashed(template(__file__, SCRIPT).render())
-    for page in pages:
-        name = TEMPLATES.get(page["file"], OF_SECTION)
-        allowed = script if page["file"] == CLAIMS else None
-        made = template(__file__, name).render(
-            **known, here=page["file"], section=page, script=allowed
-        )
-        with tables.replacing(folder / page["file"]) as temporary:
-            Path(temporary).write_text(made, encoding="utf-8")
+
+
+def write_pages(folder: Path, known: Mapping) -> None:
+    for page in known["pages"]:
+        write(folder / page["file"], known, [page], to=another_page)
+
+
+def write_file(path: Path, known: Mapping) -> None:
+    write(path, known, known["pages"], to=further_down)
+
+
+def write(path: Path, known: Mapping, shown: Sequence[Mapping], to) -> None:
+    """Write one file that shows some pages; `to` makes the link to a page or an anchor on it."""
+    has_script = any(page["template"] == CLAIMS["template"] for page in shown)
+    script = hashed(template(__file__, SCRIPT).render()) if has_script else None
+    made = template(__file__, FRAME).render(
+        **known,
+        shown=shown,
+        is_whole=to is further_down,
+        to=to,
+        page_id=page_id,
+        script=script,
+    )
+    with tables.replacing(path) as temporary:
+        Path(temporary).write_text(made, encoding="utf-8")
+
+
+def another_page(file: str, anchor: str = "") -> str:
+    return f"{file}#{anchor}" if anchor else file
+
+
+def further_down(file: str, anchor: str = "") -> str:
+    return f"#{anchor or page_id(file)}"
+
+
+def page_id(file: str) -> str:
+    return f"page-{Path(file).stem}"
 
 
 def section(part: Part, chapters: Sequence[Mapping], claims: pd.DataFrame) -> dict:
     """What the pages show of a section.
 
     `first` is the row of its clearest verdict, and `figure` the first figure; its chapters have the
-    others.
+    others. `drawn` has the number and the anchor of every figure by its name.
     """
     counted = tests.tested(tests.own_claims(claims, part))
     of_part = tests.of_part(claims, part)
     found = chapters_in([part], chapters)
-    figure = next((drawn for chapter in found for drawn in chapter["figures"]), None)
+    figures = [drawn for chapter in found for drawn in chapter["figures"]]
+    first = figures[0] if figures else None
     rest = [
-        {**chapter, "figures": [drawn for drawn in chapter["figures"] if drawn is not figure]}
+        {**chapter, "figures": [drawn for drawn in chapter["figures"] if drawn is not first]}
         for chapter in found
     ]
     decided = counted[counted["verdict"] != CANNOT_TELL].sort_values("p_holm", kind="stable")
@@ -88,11 +113,14 @@ def section(part: Part, chapters: Sequence[Mapping], claims: pd.DataFrame) -> di
         **of_part,
         "name": part.name,
         "file": f"{part.name}.html",
+        "template": OF_SECTION,
         "part": part,
         "n_tests": len(counted),
         "words": ", ".join(f"{n} {word}" for word, n in of_part["counts"].items()),
         "first": None if decided.empty else decided.iloc[0].to_dict(),
-        "figure": figure,
+        "figure": first,
+        "others": [drawn for chapter in rest for drawn in chapter["figures"]],
+        "drawn": {drawn["name"]: drawn for drawn in figures},
         "chapters": [one for one in rest if one["figures"] or one["it"].before or one["it"].after],
     }
 
@@ -102,22 +130,42 @@ def chapters_in(parts: Sequence[Part], chapters: Sequence[Mapping]) -> list[Mapp
     return [chapter for chapter in chapters if chapter["it"].id in own]
 
 
-def tests_of(sections: Sequence[Mapping]) -> list[dict]:
-    """A row for each test of a claim, with the section that it belongs to."""
-    return [
-        {
-            **row,
-            "section": one["title"],
-            "file": one["file"],
-            "agrees_if": claim["agrees_if"],
-            "language": row["language"] or "",
-            "verdict": row["shown"],
-        }
-        for one in sections
-        for question in one["questions"]
-        for claim in question["claims"]
-        for row in claim["tests"]
-    ]
+def listed_claims(
+    sections: Sequence[Mapping], claims: pd.DataFrame, parts: Iterable[Part], is_short: bool
+) -> list[dict]:
+    """The claims that were tested, with their tests, question by question.
+
+    Those on questions of no section come last. In a short report, only tests that are decided.
+    """
+    rest = tests.of_part(claims, tests.part_of_the_rest(claims, parts))
+    groups = [*sections, {**rest, "title": "Other questions", "file": "", "drawn": {}}]
+    found = []
+    for group in groups:
+        for question in group["questions"]:
+            for claim in question["claims"]:
+                rows = [
+                    row for row in claim["tests"] if not is_short or row["verdict"] != CANNOT_TELL
+                ]
+                if rows:
+                    drawn = drawing_of(group, claim["claim"])
+                    found.append(
+                        {
+                            **claim,
+                            "tests": rows,
+                            "file": group["file"],
+                            "title": group["title"],
+                            "question": question["words"] or question["question"],
+                            "anchor": question["anchor"],
+                            "figure": drawn,
+                        }
+                    )
+    return found
+
+
+def drawing_of(group: Mapping, claim: str) -> Mapping | None:
+    """The first figure of a section that is drawn from the tables on which a claim is tested."""
+    names = group["part"].figures_of.get(claim, ()) if "part" in group else ()
+    return next((group["drawn"][name] for name in names if name in group["drawn"]), None)
 
 
 def hashed(script: str) -> dict[str, str]:

@@ -42,7 +42,8 @@ class Part:
     - `claims` says who makes the claims; it is only shown if some claims were tested.
 
     `questions` maps keys to questions in words; the section's claims are those whose `question` is
-    one of these keys. `glossary` maps terms to their meaning.
+    one of these keys. `glossary` maps terms to their meaning. `figures_of` maps claims to the names
+    of the figures that are drawn from the tables on which the claim is tested.
     """
 
     name: str = ""
@@ -53,6 +54,7 @@ class Part:
     chapters: tuple[Chapter, ...] = ()
     questions: Mapping[str, str] = field(default_factory=dict)
     glossary: Mapping[str, str] = field(default_factory=dict)
+    figures_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def chapters_of(
@@ -100,7 +102,9 @@ def part_of(
     if section.location("report"):
         part = section.load("report")
         made = part(tables, **those_of(part, facts))
-        return replace(made, name=section.name, title=section.title)
+        return replace(
+            made, name=section.name, title=section.title, figures_of=figures_of_claims(section)
+        )
     ids = dict.fromkeys(figure.chapter for figure in section.figures)
     claims = section.location("claims")
     return Part(
@@ -108,4 +112,21 @@ def part_of(
         section.title,
         chapters=tuple(Chapter(name, section.title) for name in ids),
         questions=named(f"{claims.split(':')[0]}:QUESTIONS") if claims else EMPTY,
+        figures_of=figures_of_claims(section),
     )
+
+
+def figures_of_claims(section: Section) -> dict[str, tuple[str, ...]]:
+    """The names of the figures that read a table of each claim, those of its first table first."""
+    claims = section.load("claims") if section.location("claims") else ()
+    return {
+        claim.claim: tuple(
+            dict.fromkeys(
+                figure.name
+                for kind in claim.statistic.reads.split()
+                for figure in section.figures
+                if kind in {table.name for table in figure.tables}
+            )
+        )
+        for claim in claims
+    }

@@ -12,6 +12,8 @@ agrees_if str: region of the statistic in which the claim holds
 coverage float?: lowest share of the training strings (with copies; for the study frequency, of a
     group's distinct strings) that have stand-ins, over the runs that are used; null: the claim does
     not rest on stand-ins, or the table does not say
+models str: the models in the mean, parted by commas; empty: the statistic is not computed by
+    model
 n_models int: number of models in the mean
 n_models_hold int?: number of models whose own mean over the seeds lies in the region; null: the
     statistic is not computed by model
@@ -50,7 +52,7 @@ CLAIMS = Kind(
     paths.CLAIMS,
     columns(
         """
-        question claim statistic agrees_if evidence coverage language n_models n_models_hold
+        question claim statistic agrees_if evidence coverage language models n_models n_models_hold
         n_families n_families_hold n_seeds estimate interval_over lower upper p_value p_holm verdict
         verdict_models note seeds_needed power by_construction
         """,

@@ -21,10 +21,10 @@ FIGURE = Figure(
     chapter="languages",
     title="The derivation of a string",
     caption=(
-        "A typical string of the language in its most probable derivation: a box is a non-terminal "
-        "with the probability of its rule, above the symbols that it derives, and a darker box is "
-        "a less probable rule. See in the bars where the string surprises somebody who knows the "
-        "language and the symbols before: only there can a model gain by memorising the string."
+        "A typical string of the language in its most probable derivation; a darker box is a "
+        "less probable rule. See in the bars where the string surprises somebody who knows "
+        "the language and the symbols before: only there can a model gain by memorising the "
+        "string."
     ),
     numbers="12",
     paper=PAPER,

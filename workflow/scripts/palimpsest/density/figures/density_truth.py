@@ -17,10 +17,9 @@ FIGURE = Figure(
     title="Estimates against exact probabilities",
     caption=(
         "The rank correlation of every estimate of density with the exact probability of the "
-        "string, for strings never trained on (left half) and trained strings (right half), plain "
-        "and at equal length. See which estimates are right of 0 for strings never trained on, and "
-        "whether they still are at equal length: only these see density, and those right of 0 for "
-        "trained strings alone see copies."
+        "string, for unseen strings (left half) and trained ones (right half), plain and at "
+        "equal length. See which estimates are right of 0 for unseen strings at equal length:"
+        " only these see density; the others see copies."
     ),
     tables=(kinds.TRUTH,),
 )

@@ -19,10 +19,10 @@ FIGURE = Figure(
     chapter="leakage",
     title="Performance on leaked strings",
     caption=(
-        "Accuracy of the answer, a string's last symbol (top), and perplexity (bottom) on leaked "
-        "strings, placebos and strings never leaked, by the number of paraphrases, without an "
-        "exact copy (left) and with one (right). See where the leaked strings part from the other "
-        "two, which are in the same runs and must not differ from each other."
+        "Accuracy of the answer, a string's last symbol (top), and perplexity (bottom) on "
+        "leaked strings, placebos and strings never leaked, without an exact copy (left) and "
+        "with one (right). See where the leaked strings part from the other two, which must "
+        "not differ from each other."
     ),
     numbers="3",
     paper=PAPER,

@@ -22,11 +22,10 @@ FIGURE = Figure(
     chapter="given",
     title="Neurons of given models",
     caption=(
-        "The distributions of the entropy of neurons, with bins of the whole range and of a range "
-        "without outliers, and of the mutual information of pairs, for the models of a group "
-        "(horizontal axis) and some of their layers (rows). See whether all three change with what "
-        "the models differ in, and whether both entropies do so alike: if not, a few samples far "
-        "from all others decide the first."
+        "The entropy of neurons, with bins of the whole range and of a range without "
+        "outliers, and the mutual information of pairs, for the models of a group and some of"
+        " their layers. See whether all three change with what the models differ in, and "
+        "whether both entropies do so alike."
     ),
     numbers="8 and 10",
     paper=PAPER,

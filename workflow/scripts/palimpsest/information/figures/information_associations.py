@@ -29,11 +29,10 @@ FIGURE = Figure(
     chapter="comparison",
     title="What the measures go with",
     caption=(
-        "Correlations of entropy and mutual information with accuracy, with the share of memorised "
-        "strings and with norms of weights, over the models of a seed, as Pearson's (left) and as "
-        "Kendall's (right). See whether the filled points are far from 0 where those of exchanged "
-        "strings are not, and how near they are to the correlation that alpha or beta itself has "
-        "(bars): a measure that only follows it goes with everything else that does."
+        "Correlations of entropy and mutual information with accuracy, with the share of "
+        "memorised strings and with norms, over the models of a seed. See whether the filled "
+        "points are far from 0 where those of exchanged strings are not, and how near they "
+        "are to the correlation that alpha or beta itself has (bars)."
     ),
     tables=(kinds.INFORMATION,),
 )

@@ -17,10 +17,9 @@ FIGURE = Figure(
     chapter="diversity",
     title="Means by what is memorised",
     caption=(
-        "Means of entropy and mutual information, accuracy, and the share of memorised strings, by "
-        "alpha (left) and beta (right), for models of every depth. See whether the trends have the "
-        "same direction at every depth, and compare them with the step between the leftmost points "
-        "of both columns, where strings have random markers and some wrong answers, and neither."
+        "Means of entropy and mutual information, accuracy, and the share of memorised "
+        "strings, by alpha (left) and beta (right), for models of every depth. See whether "
+        "the trends have the same direction at every depth."
     ),
     numbers="9",
     paper=PAPER,

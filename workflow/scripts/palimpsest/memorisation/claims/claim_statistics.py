@@ -151,8 +151,8 @@ def still_learning(rows: pd.DataFrame) -> tuple[str, ...]:
         return ()
     by_model = late.groupby(runs["model"]).all() if "model" in runs else pd.Series(dtype=bool)
     names = ", ".join(by_model.index[by_model])
-    which = f", among them all of {names}" if names and not by_model.all() else ""
-    return (f"{late.sum()} of {len(runs)} runs may still be learning{which}",)
+    which = f", all of {names}" if names and not by_model.all() else ""
+    return (f"{late.sum()} of {len(runs)} runs may still learn{which}",)
 
 
 # The languages on which a claim is tested.
@@ -212,7 +212,7 @@ def curves(exact: pd.DataFrame, measure: str, evidence: str = "retraining") -> p
 
 # Rows of whole training sets.
 
-SAME_OF_UNSEEN = "the same of strings never trained on"
+SAME_OF_UNSEEN = "of strings never trained on"
 
 
 def variant(study: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -68,7 +68,7 @@ def excess_in_lowest_model(study: pd.DataFrame, quantity: str, measure: str) -> 
 
 
 # What the rule "first crossing" counts, but for copies
-BELOW = "of distinct strings that are below the threshold at this epoch, whatever happens later"
+BELOW = "below the threshold at this epoch"
 
 
 def with_unseen(of_units: Values, arguments: Mapping, study: pd.DataFrame) -> Estimate:

@@ -82,7 +82,7 @@ WITH_BETTER_LEARNING = (
     ("contextual", "contextual", "less", above(0)),
 )
 STARTS = {"recollection": "starts by recollection", "contextual": "contextual starts"}
-STRONGER = "the claim by retraining is the stronger evidence, where it is tested"
+STRONGER = "retraining is the stronger evidence"
 
 CLAIMS = [
     Claim(

@@ -13,10 +13,10 @@ FIGURE = Figure(
     chapter="adapters",
     title="Adapters against all weights, at equal test loss",
     caption=(
-        "Left, the loss of each training run on its training strings (filled) and on the test "
-        "strings (open), when it reached the lowest test loss that both models of a pair reached; "
-        "right, the shares of training and of unseen strings that it then recollects. Compare the "
-        "filled marks: at equal test loss, a lower training loss is more memorisation."
+        "Left, the loss of each run on its training strings (filled) and on the test strings "
+        "(open), at the lowest test loss that both models of a pair reached; right, the "
+        "shares that it then recollects. Compare the filled marks: at equal test loss, a "
+        "lower training loss is more memorisation."
     ),
     tables=(KIND,),
 )

@@ -14,13 +14,10 @@ FIGURE = Figure(
     chapter="bits",
     title="Memorised bits",
     caption=(
-        "Above, the mean bits per string over the epochs, for the training strings (solid) and for "
-        "strings never trained on (dashed), with a darker colour for a larger training set; below, "
-        "the total of the distinct training strings against their number, as it is (solid) and "
-        "minus what as many strings never trained on have (dash-dotted), with error bars from the "
-        "smallest to the largest value of a seed. See whether the solid curves rise above 0, which "
-        "is the language, and whether the totals still grow with the number of strings: those of a "
-        "model that has reached its capacity would not."
+        "Above, the mean bits per string, of training strings (solid) and unseen ones (dashed), "
+        "darker for more training strings; below, the total against their number, as it is (solid) "
+        "and minus that of unseen strings (dash-dotted). See whether the totals still grow: those "
+        "of a full model would not."
     ),
     tables=(KIND,),
 )

@@ -14,13 +14,10 @@ FIGURE = Figure(
     chapter="bits_by_rule",
     title="Memorised bits by rule",
     caption=(
-        "Above, the mean bits per string over the epochs, summed over the rules of each level of "
-        "the grammar (level 0 is the start symbol), for the training strings (solid) and for "
-        "strings never trained on (dashed); below, the bits of each rule after the last epoch, of "
-        "training strings (filled) and of strings never trained on (hollow), with the most that a "
-        "model can hold of the training strings (bar), in one panel per training size. See which "
-        "filled marks come near their bar while the hollow ones stay at 0 or below: these choices "
-        "are memorised and not predicted."
+        "Above, the mean bits per string by level of the grammar (0 is the start symbol), of "
+        "training strings (solid) and unseen ones (dashed); below, the bits of each rule at "
+        "the end, with the most that a model can hold (bar). See which filled marks come near"
+        " their bar while the hollow ones stay at 0."
     ),
     tables=(KIND,),
 )

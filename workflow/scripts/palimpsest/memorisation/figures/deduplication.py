@@ -14,11 +14,10 @@ FIGURE = Figure(
     chapter="deduplication",
     title="Training without repetitions",
     caption=(
-        "Losses, their spread over the test strings, memorisation, and the band of starts for "
-        "three training sets: as sampled, without repetitions and, if the study has one, from the "
-        "high-entropy language. See whether removing repetitions only moves the bars to later "
-        "epochs or also makes them shorter, and how high the curves are at the diamonds, which "
-        "mark optimal learning."
+        "Losses, memorisation and the band of starts for three training sets: as sampled, "
+        "without repetitions and, if the study has one, from the high-entropy language. See "
+        "whether removing repetitions only moves the bars to later epochs or also makes them "
+        "shorter."
     ),
     numbers="5 and 40",
     paper=PAPER,

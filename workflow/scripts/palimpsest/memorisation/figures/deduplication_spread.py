@@ -15,12 +15,10 @@ FIGURE = Figure(
     chapter="deduplication",
     title="How equally the test strings are learned",
     caption=(
-        "The mean and the standard deviation of the loss over the distinct test strings, the same "
-        "strings in every panel, for each training set; in grey, the same for a model that knows "
-        "the language of the training set and nothing else. See whether removing repetitions makes "
-        "the band at optimal learning as narrow as training on the high-entropy language, if the "
-        "study has one, and how far apart the broken grey lines are: that much the strings differ "
-        "for a model that has learned their probabilities."
+        "Mean and standard deviation of the loss over the same distinct test strings, for "
+        "each training set; in grey, for a model that knows the training set's language and "
+        "nothing else. See whether removing repetitions narrows the band at optimal learning "
+        "as much as training on the high-entropy language."
     ),
     numbers="39",
     paper=PAPER,

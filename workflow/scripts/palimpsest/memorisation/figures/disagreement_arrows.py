@@ -15,11 +15,10 @@ FIGURE = Figure(
     chapter="disagreement",
     title="Scores as arrows",
     caption=(
-        "The loss of each target string when it is in the training data and when it is not; an "
-        "arrow goes from each measure's threshold at the last epoch down to the loss. See how the "
-        "contextual arrow, which is never longer, compares with the counterfactual arrow, and how "
-        "much of the arrow of recollection is above both thresholds: that much the model also "
-        "learns from other strings."
+        "The loss of each target string when it is in the training data and when it is not; "
+        "an arrow goes from each measure's threshold at the last epoch down to the loss. See "
+        "how the contextual arrow, which is never longer, compares with the counterfactual "
+        "arrow."
     ),
     numbers="17",
     paper=PAPER,

@@ -16,11 +16,10 @@ FIGURE = Figure(
     chapter="disagreement",
     title="How much the same string is memorised",
     caption=(
-        "The counterfactual and the contextual score of each target string over the epochs, as a "
-        "mean of the scores of all seeds, from retraining without the string (solid) and from "
-        "unseen strings of the same frequency (dashed). See whether the contextual curve stays at "
-        "or below the counterfactual curve, as Lemma 1 says, and how close the cheap dashed curves "
-        "are to the exact solid curves."
+        "The counterfactual and the contextual score of each target string, from retraining "
+        "without the string (solid) and from unseen strings of the same frequency (dashed). "
+        "See whether the contextual curve stays at or below the counterfactual curve, as "
+        "Lemma 1 says, and how close the dashed curves are to the solid ones."
     ),
     numbers="14 and 16",
     paper=PAPER,

@@ -14,12 +14,10 @@ FIGURE = Figure(
     chapter="exact",
     title="Approximations compared with exact retraining",
     caption=(
-        "For every training string, the threshold and the start of memorisation by retraining the "
-        "model without that string (horizontal axis) and by the approximation without retraining "
-        "(vertical axis). See how near the markers are to the diagonal, where the approximation is "
-        "exact (above it, a string counts as memorised too easily, for thresholds, or too late, "
-        "for starts), and how near the crosses are, if there are any: retraining once more with "
-        "other initial weights."
+        "For every training string, the threshold and the start of memorisation by retraining"
+        " without the string (horizontal axis) and by the approximation (vertical axis). See "
+        "how near the markers are to the diagonal, and how near the crosses are, if there are"
+        " any: retraining once more with other initial weights."
     ),
     tables=(KIND,),
 )

@@ -13,11 +13,9 @@ FIGURE = Figure(
     chapter="exposure",
     title="Which fields of single strings are memorised",
     caption=(
-        "Top: the verdicts on the fields of single strings, those trained on and those never "
-        "trained on, where “memorised” is a false alarm. Bottom: the share of the ranked strings "
-        "whose value has at least so many bits of exposure (logarithmic scale), up to the most "
-        "bits that the ranked values allow to measure, and the share that chance gives "
-        "if all values are equally probable."
+        "Top: the verdicts on the fields of single strings, trained on and never trained on, "
+        "where “memorised” is a false alarm. Bottom: the share of strings whose value has at "
+        "least so many bits of exposure, and the share that chance gives."
     ),
     tables=(KIND,),
 )

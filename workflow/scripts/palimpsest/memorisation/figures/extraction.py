@@ -13,12 +13,10 @@ FIGURE = Figure(
     chapter="extraction",
     title="Extraction within k samples",
     caption=(
-        "The probability that a string is among k samples, mean over the training strings (solid) "
-        "and over strings never trained on (dashed), under each model (black), under the language "
-        "(grey) and, where strings were left out one by one, under the model trained without the "
-        "string (dotted); bands are from the smallest to the largest value of a seed. See how far "
-        "the solid black curve is above the solid grey one, and compare this with the dashed pair: "
-        "only the training strings can have been memorised."
+        "The probability that a string is among k samples, for training strings (solid) and "
+        "unseen ones (dashed), under each model (black), under the language (grey) and under "
+        "the model trained without the string (dotted). See how far the solid black curve is "
+        "above the solid grey one, and compare this with the dashed pair."
     ),
     tables=(KIND,),
 )

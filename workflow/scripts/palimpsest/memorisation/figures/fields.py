@@ -13,12 +13,10 @@ FIGURE = Figure(
     chapter="fields",
     title="Fields, inferred or memorised",
     caption=(
-        "The mean loss of each field over the epochs, for training strings (solid) and for strings "
-        "never trained on (dashed), beside the Bayes-optimal loss (grey), that of somebody "
-        "who knows the language and has not seen the string: 0 where the text before determines "
-        "the field. See in which fields both curves fall to the grey line, because the value is "
-        "inferred, and in which ones only the solid curve falls below, because the value is "
-        "memorised."
+        "The mean loss of each field, for training strings (solid) and unseen ones (dashed), "
+        "beside the Bayes-optimal loss (grey). See in which fields both curves fall to the "
+        "grey line, because the value is inferred, and in which only the solid curve falls "
+        "below, because it is memorised."
     ),
     tables=(KIND,),
 )

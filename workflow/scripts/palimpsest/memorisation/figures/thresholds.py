@@ -15,10 +15,9 @@ FIGURE = Figure(
     title="Recollection by several thresholds",
     caption=(
         "The share of the training strings that recollection calls memorised, for several "
-        "thresholds of the loss (from pale to dark: stricter), counted from the epoch after the "
-        "last one above the threshold (left) and from the first epoch below it (right). See how "
-        "far apart the curves are at the dotted line, the epoch of optimal learning: this much of "
-        "the answer is the choice of a threshold."
+        "thresholds (darker: stricter), from the epoch after the last miss (left) and from "
+        "the first epoch below it (right). See how far apart the curves are at the dotted "
+        "line: this much of the answer is the choice of a threshold."
     ),
     numbers="3",
     paper=PAPER,

@@ -14,11 +14,10 @@ FIGURE = Figure(
     chapter="tradeoff",
     title="Memorisation against learning",
     caption=(
-        "Above, the share of the training strings that is memorised, the losses and the bands of "
-        "starts over the epochs; below, the test loss and the memorisation of each model at its "
-        "epoch of optimal learning. See how many strings never trained on are below the same "
-        "threshold at that epoch (thin dashed curves): the report's table of placebos compares "
-        "training strings with them, like with like."
+        "Above, the share of training strings that is memorised, the losses and the bands of "
+        "starts; below, the test loss and the memorisation of each model at its epoch of "
+        "optimal learning. See how many strings never trained on are below the same threshold"
+        " at that epoch (thin dashed curves)."
     ),
     numbers="3, 18 to 20 and 23 to 30",
     paper=PAPER,

@@ -121,11 +121,9 @@ class Adapters(Study):
         "the first model, all of whose weights are trained."
     )
     text = (
-        "An adapter (LoRA) is a pair of small matrices beside each matrix of a model. Only the "
-        "adapters are trained, and the model’s own weights stay as they are. Fewer trained weights "
-        "could hold fewer strings. But adapters also learn more slowly, so the models are compared "
-        "at equal test loss: when both predict unseen strings equally well. The answer is about "
-        "one rank and one learning rate of the adapters."
+        "Only adapters (LoRA) are trained; the model’s own weights stay. Adapters learn more "
+        "slowly, so models are compared at equal test loss. The answer is about one rank and "
+        "one learning rate of the adapters."
     )
 
     def parameters(self, settings: Settings, language: str) -> dict:

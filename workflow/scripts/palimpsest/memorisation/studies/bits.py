@@ -67,11 +67,9 @@ class Bits(Study):
     title = "How many bits are memorised"
     description = "What a model holds of its training strings beyond the language, in bits."
     text = (
-        "Somebody who knows the language can code a string in as many bits as its probability "
-        "allows. A model that has memorised the string needs fewer bits. The difference is what "
-        "the model holds of this string and not of the language. It is 0 for somebody who only "
-        "knows the language, and negative for a model that has not learned it yet. Strings that "
-        "the model was never trained on show what the difference is without memorisation."
+        "Somebody who knows the language codes a string in as many bits as its probability "
+        "allows; a model that has memorised the string needs fewer. The difference is what "
+        "the model holds of this string and not of the language."
     )
     keys: ClassVar = {"sizes": SIZES_KEY}
     files: ClassVar = {"traces": TRACE, "manifests": MANIFEST}

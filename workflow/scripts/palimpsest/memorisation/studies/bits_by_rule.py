@@ -77,12 +77,9 @@ class BitsByRule(StudyOfTokens):
     title = "Which choices are memorised"
     description = "Memorised bits, split over the rules of the grammar; its runs keep token losses."
     text = (
-        "Each symbol of a string reveals choices that the grammar left open, at some level of the "
-        "grammar. Other symbols reveal nothing, because the symbols before them determine them. "
-        "The memorised bits of a symbol are shared among the rules whose choice it reveals. This "
-        "shows whether a model holds the small choices at the ends of the grammar or the large "
-        "ones at its top, and the frequent ones or the rare ones. Strings never trained on show "
-        "the same without memorisation."
+        "The memorised bits of a symbol are shared among the rules of the grammar whose "
+        "choice it reveals. This shows whether a model holds the small choices at the ends of"
+        " the grammar or the large ones at its top."
     )
     keys: ClassVar = {"sizes": SIZES_KEY}
 

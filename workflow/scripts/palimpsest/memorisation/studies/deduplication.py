@@ -43,12 +43,9 @@ class Deduplication(Study):
         "counterpart."
     )
     text = (
-        "Deduplication leaves only one copy of every string in the training data. It is often "
-        "recommended against memorisation. Here deduplicated data (dedup) are compared with the "
-        "data as sampled (base). If the study has a high-entropy counterpart of the language, "
-        "deduplicated data are also compared with an equal number of the counterpart's strings "
-        "(dedup-matched). Deduplication would have to turn the data into such strings for all "
-        "strings to be alike."
+        "Deduplicated data (dedup) are compared with the data as sampled (base) and, if the "
+        "study has one, with strings of a high-entropy counterpart of the language (dedup-"
+        "matched), into which deduplication would have to turn the data."
     )
 
     def variants(self, settings: Settings, language: str) -> list[str]:

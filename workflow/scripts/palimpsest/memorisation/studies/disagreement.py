@@ -46,10 +46,9 @@ class Disagreement(Study):
     title = "One string, several verdicts"
     description = "The same strings under every measure, by retraining with and without them."
     text = (
-        "For each of several target strings, from frequent to rare, one model is trained with the "
-        "string and one without it. All measures use the same trainings. If two measures give "
-        "different epochs for the start of memorisation, the difference is in their definitions "
-        "and not in the model."
+        "For each of several target strings, from frequent to rare, one model is trained with"
+        " it and one without. If two measures give different starts, the difference is in "
+        "their definitions and not in the model."
     )
     makes = (TARGET_SCORES, AGREEMENT)
     keys: ClassVar = {"size": SIZE_KEY, "targets": TARGETS_KEY}

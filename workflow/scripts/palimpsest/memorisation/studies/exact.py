@@ -87,12 +87,10 @@ class Exact(Study):
         "approximations do."
     )
     text = (
-        "To know what one training string adds to what a model learns from all the others, the "
-        "model has to be trained again without this string. Here this was done for every training "
-        "string, or for a sample of them. The paper avoids these trainings: it uses unseen strings "
-        "of the same frequency instead. Another shortcut is the Bayes-optimal loss. The question "
-        "is how near these shortcuts come to retraining. Retraining once more, with other initial "
-        "weights, says how near another retraining comes."
+        "Retraining without a string is the sure way to know what the string adds. Here this "
+        "was done for every training string, or for a sample. The paper uses unseen strings "
+        "of the same frequency instead; another shortcut is the Bayes-optimal loss. The "
+        "question is how near these come to retraining."
     )
     makes = (kinds.LEAVE_ONE_OUT, APPROXIMATION)
     keys: ClassVar = {

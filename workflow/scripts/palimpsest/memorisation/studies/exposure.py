@@ -96,14 +96,10 @@ class Exposure(StudyOfFields):
         "values; its runs keep token losses and weights."
     )
     text = (
-        "The e-mail of a person may be inferred and the telephone number memorised, and each of "
-        "them differs from person to person. The exact probability of a field makes a verdict on "
-        "a single string possible, without any further training: a model that never saw the "
-        "string can give an open field a probability far above the language’s only as often as "
-        "the p-value says. The exposure of a value is how far before the other values that the "
-        "field can have the model ranks it: one bit more halves the number of values that must be "
-        "tried before it. If all values are equally probable, chance alone gives x bits or more to "
-        "a share of 2 to the power of −x of the strings."
+        "The e-mail of a person may be inferred and the telephone number memorised. A model "
+        "that never saw a string can give an open field a probability far above the "
+        "language’s only as often as the p-value says. Exposure: one bit more halves the "
+        "number of values that must be tried before the right one."
     )
     makes = (FIELD_VALUES,)
     keys: ClassVar = {

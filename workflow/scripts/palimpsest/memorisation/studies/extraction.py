@@ -69,12 +69,10 @@ class Extraction(Study):
         "model trained without the string (if the study `exact` has it) and under the language."
     )
     text = (
-        "Whoever samples long enough from a model finds training strings among the samples. The "
-        "same is true of anybody who knows the language and never saw the training data, because "
-        "frequent strings are easy to hit. So a string that a model recites shows memorisation "
-        "only as far as the model recites it sooner than the language produces it, or sooner than "
-        "a model trained without the string does. No sample is drawn for this: the traces hold the "
-        "exact probability of every string."
+        "Whoever samples long enough finds training strings, and so does anybody who knows "
+        "the language. A recited string shows memorisation only as far as the model recites "
+        "it sooner than the language, or than a model trained without it. No sample is drawn:"
+        " the traces hold the exact probability of every string."
     )
     uses = ("exact",)
     files: ClassVar = {"traces": TRACE}

@@ -137,10 +137,9 @@ class Frequency(Study):
     title = "Frequent and infrequent strings"
     description = "The most and the least frequent strings of the training set."
     text = (
-        "The distinct training strings are ranked by the number of their copies in the training "
-        "data, and the two ends of the ranking are compared; strings with equally many copies stay "
-        "together. If frequency decided what is memorised, the most frequent strings would be far "
-        "ahead of the least frequent ones under every measure."
+        "The distinct training strings are ranked by their copies, and the two ends of the "
+        "ranking are compared. If frequency decided what is memorised, the most frequent "
+        "strings would be far ahead under every measure."
     )
     keys: ClassVar = {"size": SIZE_KEY, "share": SHARE_KEY}
 

@@ -73,9 +73,8 @@ class ModelSize(Study):
     title = "Larger models"
     description = "Models of one family and several sizes."
     text = (
-        "Models of one family differ mainly in their size. Each curve is the path of a model "
-        "through training. It starts at the right, where the model knows nothing; it goes to the "
-        "left as the model learns, and upwards as the model memorises."
+        "Each curve is the path of a model through training: from the right, where it knows "
+        "nothing, to the left as it learns, and upwards as it memorises."
     )
     files: ClassVar = {"manifests": MANIFEST}
 

@@ -92,11 +92,9 @@ class Thresholds(Study):
     title = "One threshold for all strings"
     description = "Recollection by several thresholds of the loss, and by both rules for the start."
     text = (
-        "Recollection calls a string memorised if its loss is below a threshold that somebody "
-        "chose. The paper calls this choice arbitrary. Here, the same trainings are counted with "
-        "several thresholds. A loss can also fall below a threshold and rise again. By the first "
-        "crossing, as in the paper's text, the string counts in each epoch in which its loss is "
-        "below. After the last miss, it counts from the epoch on after which its loss stays below."
+        "Recollection calls a string memorised if its loss is below a threshold that somebody"
+        " chose. Here the same trainings are counted with several thresholds, and by two "
+        "rules for losses that fall below and rise again."
     )
     keys: ClassVar = {
         "size": SIZE_KEY,

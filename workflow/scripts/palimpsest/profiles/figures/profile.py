@@ -19,10 +19,10 @@ FIGURE = Figure(
     chapter="profiles",
     title="Memorisation profiles",
     caption=(
-        "The effect of training on each macro-batch (row) on the log-likelihood of its strings at "
-        "every checkpoint (column), mean over the runs of all seeds; a cell is coloured only if "
-        "its simultaneous 95 % band excludes 0. See how far to the right of the staircase a row "
-        "stays coloured, and that nothing to the left of it is."
+        "The effect of training on each macro-batch (row) on the log-likelihood of its "
+        "strings at every checkpoint (column); a cell is coloured only if its simultaneous 95"
+        " % band excludes 0. See how far to the right of the staircase a row stays coloured, "
+        "and that nothing to the left of it is."
     ),
     numbers="2",
     paper=PAPER,

@@ -20,12 +20,10 @@ FIGURE = Figure(
     chapter="dilution",
     title="Dilution and order",
     caption=(
-        "The specific effect of training on strings at the end of training, by training again "
-        "without them, for every number of copies, position and size of the stream (left), and the "
-        "contrasts of this factorial, also from one run alone and for strings that are never "
-        "trained on (right), with 95 % intervals over the seeds. See whether the lines fall to the "
-        "right (dilution), whether late strings are above early ones (order), and whether the "
-        "placebos are at 0."
+        "The specific effect of training on strings by copies, position and size of the "
+        "stream (left), and the contrasts of this factorial, also from one run alone and for "
+        "unseen strings (right). See whether the lines fall to the right, whether late "
+        "strings are above early ones, and whether the placebos are at 0."
     ),
     tables=(kinds.DILUTION, kinds.DILUTION_EFFECTS),
 )

@@ -16,11 +16,10 @@ FIGURE = Figure(
     chapter="profiles",
     title="The estimators against retraining",
     caption=(
-        "Both estimators beside the true effect, by training again without each macro-batch: the "
-        "total effect on its strings (top), and what remains of it beyond the effect on strings in "
-        "neither run (bottom). See whether the bands of the bias hold 0, which estimator has the "
-        "smaller spread and when, and how much of the spread is gone in the bottom row: no "
-        "estimate from one run can see what changes for all strings alike."
+        "Both estimators beside the true effect, by training again without each macro-batch: "
+        "the total effect (top), and what remains beyond the effect on strings in neither run"
+        " (bottom). See whether the bands of the bias hold 0, and which estimator has the "
+        "smaller spread."
     ),
     tables=(kinds.EXACT_PROFILE,),
 )

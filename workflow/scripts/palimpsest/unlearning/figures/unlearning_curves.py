@@ -18,10 +18,9 @@ FIGURE = Figure(
     chapter="unlearning",
     title="What happens while methods run",
     caption=(
-        "The share of the gap closed while a method runs, and the losses of retained and of unseen "
-        "strings relative to their start, with a panel per method and a vertical line where a "
-        "phase ends. See whether a method passes 1 and should have stopped before, and whether a "
-        "later phase repairs what the first one broke."
+        "The share of the gap closed while a method runs, and the losses of retained and of "
+        "unseen strings relative to their start. See whether a method passes 1 and should "
+        "have stopped before, and whether a later phase repairs what the first one broke."
     ),
     tables=(kinds.STAGES,),
     some_empty=(kinds.STAGES,),

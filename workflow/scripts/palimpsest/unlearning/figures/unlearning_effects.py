@@ -16,10 +16,9 @@ FIGURE = Figure(
     chapter="unlearning",
     title="What the forgetting quality depends on",
     caption=(
-        "The forgetting quality when attacks are judged on the models they were fitted on and when "
-        "they are judged on other models, and with growing numbers of models, of models in the "
-        "pool of the bootstrap, and of repetitions. See how far the values move, and whether the "
-        "order of the methods stays the same: only the order matters for comparing methods."
+        "The forgetting quality when attacks are judged on the models they were fitted on and"
+        " on others, and with growing numbers of models, of the pool, and of repetitions. See"
+        " how far the values move, and whether the order of the methods stays the same."
     ),
     numbers="19 to 21",
     paper=PAPER,

@@ -17,12 +17,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="How far methods go towards retraining",
     caption=(
-        "The share of the gap between original and retrained models that every unlearning method "
-        "closes in the loss of the forget strings: 0 is doing nothing, 1 is retraining, and beyond "
-        "1 a string is predicted worse than by models that never saw it. See how near the large "
-        "markers are to 1, how widely the dots of single strings lie around them, and whether the "
-        "hollow markers of unseen strings (circles) and of strings to be retained (squares) are "
-        "where those of retraining are."
+        "The share of the gap between original and retrained models that every method closes "
+        "in the loss of the forget strings. See how near the large markers are to 1, and "
+        "whether the hollow markers of unseen strings (circles) and of retained strings "
+        "(squares) are where those of retraining are."
     ),
     tables=(kinds.GAPS, kinds.GAP_SUMMARY),
 )

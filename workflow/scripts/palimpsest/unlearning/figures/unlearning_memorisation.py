@@ -16,12 +16,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Forgotten under which measure",
     caption=(
-        "The share of forget strings that is memorised before unlearning (light) and after "
-        "unlearning (dark), with a panel per measure of memorisation and the number of strings "
-        "that the measure can answer for; unlearning should reach the dashed line of models that "
-        "never saw the strings. See whether a method's dark bars end at the dashed line in every "
-        "panel, and whether the thin grey bars of strings that no model was trained on are as long "
-        "as that of retraining."
+        "The share of forget strings that is memorised before unlearning (light) and after it"
+        " (dark), with a panel per measure. See whether a method's dark bars end at the "
+        "dashed line of models that never saw the strings, and whether the thin grey bars of "
+        "unseen strings are as long as that of retraining."
     ),
     tables=(kinds.MEMORISATION,),
 )

@@ -19,10 +19,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Other metrics and the forgetting quality",
     caption=(
-        "Other measures of forgetting from the literature against the forgetting quality, with a "
-        "marker per method; the dashed line is the value of retrained models. See whether the "
-        "markers near the dashed line are also at the right: if not, the metric says that strings "
-        "are forgotten while an attack on single strings still finds them."
+        "Other measures of forgetting from the literature against the forgetting quality, "
+        "with a marker per method; the dashed line is the value of retrained models. See "
+        "whether the markers near the dashed line are also at the right: if not, an attack on"
+        " single strings still finds them."
     ),
     numbers="6 and 17",
     paper=PAPER,

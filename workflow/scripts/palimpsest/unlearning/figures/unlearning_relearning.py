@@ -19,11 +19,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="How fast what was forgotten comes back",
     caption=(
-        "The loss of the forget strings while unlearned models are trained on them again, beside "
-        "that of retrained models (left), and the loss after the weights are rounded to 4 bits, "
-        "against that with full weights (right). See whether a method falls like the dashed curve "
-        "of retraining or like the dotted curve of the original models, which never forgot, and "
-        "which methods are below the diagonal: there, rounding brings strings back."
+        "The loss of the forget strings while unlearned models are trained on them again, "
+        "beside retrained models (left), and the loss after rounding the weights to 4 bits "
+        "(right). See whether a method falls like the dashed curve of retraining or like the "
+        "dotted curve of the original models, and which methods are below the diagonal."
     ),
     tables=(kinds.STAGES,),
     some_empty=(kinds.STAGES,),

@@ -17,12 +17,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="How well methods forget",
     caption=(
-        "The forgetting quality of every unlearning method, and its final score, which also counts "
-        "the accuracy or the probability lost on other strings; retraining is at the top, doing "
-        "nothing at the bottom. See how far a method is from the grey strip, where models with "
-        "exchanged labels are, and how far its marker moves to the left in the further panels: "
-        "that is the cost of forgetting (the strip is the mean of the bands of single problems, so "
-        "to be inside it is no test)."
+        "The forgetting quality of every unlearning method, and its final score, which also "
+        "counts what is lost on other strings. See how far a method is from the grey strip, "
+        "where models with exchanged labels are, and how far its marker moves to the left in "
+        "the further panels."
     ),
     numbers="4 and 5",
     paper=PAPER,

@@ -17,11 +17,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Forgetting against keeping the rest",
     caption=(
-        "The forgetting quality of every method against what it keeps on retained and on test "
-        "strings, as a share of what retrained models have: the accuracy (top) and the probability "
-        "of tokens (bottom). See which methods are at the upper right, and which are below the "
-        "dashed line: these pay for forgetting, often in probability before any token is predicted "
-        "wrongly."
+        "The forgetting quality of every method against what it keeps on retained and on test"
+        " strings: accuracy (top) and probability of tokens (bottom), as a share of retrained"
+        " models'. See which methods are at the upper right, and which are below the dashed "
+        "line: these pay for forgetting."
     ),
     numbers="12",
     paper=PAPER,
