@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import asdict
@@ -181,13 +182,17 @@ def test_the_losses_of_tokens_are_those_after_the_prompt(trained):
 def test_the_exported_model_has_the_losses_of_the_trace(trained):
     """Worked out with transformers, text after text, as a stranger to this library would."""
     state, folder = trained["state"], trained["folder"] / "exported"
-    export_run(folder, manifests.read(state.manifest), load_file(state.weights), MODELS)
+    manifest, trace = manifests.read(state.manifest), traces.read(state.trace)
+    export_run(folder, manifest, load_file(state.weights), trace, trained["strings"], MODELS)
+    # No lowest loss per token is known of a text.
+    card = (folder / "README.md").read_text()
+    assert re.search(r"\| strings it was trained on \| \d+ \| [\d.]+ \[.*\] \|  \|", card), card
     model = AutoModelForCausalLM.from_pretrained(folder).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder)
     about = json.loads((folder / "palimpsest.json").read_text())
     start, end = about["tokens"]["start"], about["tokens"]["end"]
     assert (start, end) == (tokenizer.bos_token_id, tokenizer.eos_token_id)
-    trace, corpus = traces.read(state.trace), trained["run"].corpus
+    corpus = trained["run"].corpus
     strings = trained["strings"].set_index("string_id").loc[trace.string_ids]
     for place, text in enumerate(strings["text"]):
         encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
