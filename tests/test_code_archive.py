@@ -27,7 +27,7 @@ def test_all_scripts_and_the_library_are_kept_once(tmp_path, monkeypatch):
     assert provenance()["code"] == of_all_code()
     kept = unpacked(path)
     assert kept == {f.relative_to(SCRIPTS).as_posix(): f.read_bytes() for f in code_files()}
-    assert {"finetune.py", "palimpsest/report/template.html.j2"} <= kept.keys()
+    assert {"finetune.py", "palimpsest/report/frame.html.j2"} <= kept.keys()
     monkeypatch.setattr(code_archive, "_packed", lambda: pytest.fail("it is there already"))
     assert keep_code(tmp_path / "code") == path
 
