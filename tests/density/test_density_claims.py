@@ -467,7 +467,7 @@ def test_claims_on_texts_are_judged_for_every_set_and_for_responses():
     """Responses of one set follow the distance; those of the other go the other way."""
     made = []
     for name, sign in (("near", -1), ("far", 1)):
-        own = worlds.text(0, dense=0.4, query_set=name)
+        own = worlds.text(0, n=150, dense=0.4, query_set=name)
         answers = np.exp(1 + sign * 0.5 * own["log_local"])
         made.append(own.assign(response_perplexity=answers))
     judged = verdicts(regress_text(pd.concat(made)), kinds.TEXT_REGRESSIONS)

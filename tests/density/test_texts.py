@@ -59,7 +59,7 @@ from palimpsest.density.texts import (
     CORPUS,
     QUERIES,
     QUERY,
-    ROLES,
+    SEGMENT_ROLES,
     check_embedder,
     mistakes,
     outputs,
@@ -358,6 +358,14 @@ def test_the_example_has_no_mistakes():
     ("changes", "words"),
     [
         ({"name": "a/b"}, "density/texts/a/b: is not a name"),
+        (
+            {"queries": {"a b": str(EXAMPLE / "example-queries.jsonl")}},
+            "density/texts/mine/queries/a b: is not a name",
+        ),
+        (
+            {"queries": {"a": "none.jsonl"}},
+            "density/texts/mine/queries/a: no such file: none.jsonl",
+        ),
         ({"corpus": "none.jsonl"}, "density/texts/mine/corpus: no such file: none.jsonl"),
         ({"queries": "README.md"}, "density/texts/mine/queries: 'README.md' is not a .csv, .tsv"),
         (
@@ -555,7 +563,7 @@ def test_a_folder_that_is_not_safe_is_refused(tmp_path, sentence_model, spoil, w
 
 def test_tables_of_other_segments_are_refused(tmp_path):
     segments, paths = embedded(tmp_path, "ngrams")
-    for place in range(len(ROLES)):
+    for place in range(len(SEGMENT_ROLES)):
         other = tables.read(segments[place], SEGMENTS).iloc[1:]
         tables.write(tmp_path / "other.parquet", other, SEGMENTS)
         mixed = [*segments]
@@ -708,7 +716,7 @@ def test_a_bin_has_ten_strings_however_many_rows_they_have(n, runs, seed):
 def test_intervals_hold_over_strings(outcome):
     """A string's runs are alike; the interval holds the truth in about 95 % of samples."""
     chance = np.random.default_rng(0)
-    n, runs, n_samples, held = 40, 8, 400, 0
+    n, runs, n_samples, held = 40, 3, 200, 0
     truth = {PERPLEXITY: np.exp(1 + 0.5**2 / 2), ACCURACY: 0.9}[outcome]
     for _ in range(n_samples):
         if outcome == PERPLEXITY:

@@ -15,7 +15,7 @@ from palimpsest import tables
 from palimpsest.density.kinds import SEGMENTS
 from palimpsest.density.segments import segmented, tabulated
 from palimpsest.density.text_embedding import TextJob, embed_text
-from palimpsest.density.texts import CORPUS, QUERIES, QUERY, ROLES
+from palimpsest.density.texts import CORPUS, QUERIES, QUERY, SEGMENT_ROLES
 from palimpsest.training.attempts import Attempts
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ def embedded(folder, embedding, model=None, models=ROOT / MODELS, corpus=None, q
         queries = {QUERIES: segmented(queries or EXAMPLE / "example-queries.jsonl", 50, 40)}
     made = segmented(corpus or EXAMPLE / "example-corpus.jsonl", 50, 40), queries
     found = [], []
-    for role, text in zip(ROLES, made, strict=True):
+    for role, text in zip(SEGMENT_ROLES, made, strict=True):
         segments, path = (folder / role / f"{n}.parquet" for n in ("segments", "embeddings"))
         segments.parent.mkdir(exist_ok=True)
         tables.write(segments, tabulated("mine", text), SEGMENTS)

@@ -205,7 +205,7 @@ rule segment_text:
     benchmark:
         "benchmarks/segment_text/{language}/{role}.tsv"
     wildcard_constraints:
-        role="|".join(own_texts.ROLES),
+        role="|".join(own_texts.SEGMENT_ROLES),
     conda:
         "../../envs/analysis.yaml"
     threads: 1
@@ -237,7 +237,7 @@ rule embed_text:
     benchmark:
         "benchmarks/embed_text/{language}/{role}.tsv"
     wildcard_constraints:
-        role="|".join(own_texts.ROLES),
+        role="|".join(own_texts.SEGMENT_ROLES),
     conda:
         "../../envs/training.yaml"
     threads: text_threads

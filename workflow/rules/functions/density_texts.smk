@@ -2,6 +2,7 @@
 import shlex
 from pathlib import Path
 
+from palimpsest.density import kinds as dense
 from palimpsest.density import texts as own_texts
 from palimpsest.models.folders import is_folder
 from palimpsest.pretrained.embedders import EMBEDDERS, FILES_OF_EMBEDDER
@@ -33,7 +34,7 @@ def of_text(key):
 
 def of_roles(pattern):
     """The pattern once for the corpus of a text, and once for its queries."""
-    return [fill(pattern, role=role) for role in own_texts.ROLES]
+    return [fill(pattern, role=role) for role in own_texts.SEGMENT_ROLES]
 
 
 def query_sets(wildcards):

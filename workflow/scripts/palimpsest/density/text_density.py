@@ -28,7 +28,7 @@ from palimpsest.density.kinds import SEGMENTS, TEXT_DENSITY, TEXT_EMBEDDINGS
 from palimpsest.density.neighbours import Index
 from palimpsest.density.regressions import regress_text
 from palimpsest.density.sizes import IVF, Approximation, check_text
-from palimpsest.density.texts import CORPUS, OF_TEXT, QUERY, ROLES
+from palimpsest.density.texts import CORPUS, OF_TEXT, QUERY, SEGMENT_ROLES
 from palimpsest.errors import UserError
 from palimpsest.making import makes
 
@@ -130,7 +130,9 @@ def read_embedded(segments: OfRoles, embeddings: OfRoles) -> EmbeddedText:
 
     Raises `UserError` if a table is broken, or if they are not of the same segments.
     """
-    segments, embeddings = (dict(zip(ROLES, each, strict=True)) for each in (segments, embeddings))
+    segments, embeddings = (
+        dict(zip(SEGMENT_ROLES, each, strict=True)) for each in (segments, embeddings)
+    )
     corpus = TableCorpus(embeddings[CORPUS])
     known = tables.read_arrow(segments[CORPUS], SEGMENTS, ["role"])
     own = tables.read_arrow(segments[QUERY], SEGMENTS, [*OF_QUERY, *MORE]).to_pandas()

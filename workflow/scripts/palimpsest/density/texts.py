@@ -23,7 +23,7 @@ from palimpsest.tables import user_files
 from palimpsest.tables.kinds import TEXT, Column, UserKind
 
 FIELD, RESPONSE = "text", "response"
-ROLES = CORPUS, QUERY = "corpus", "query"  # of segments
+SEGMENT_ROLES = CORPUS, QUERY = "corpus", "query"  # of segments
 QUERIES = "queries"  # the name of a text's only set of queries
 TEXTS = UserKind(
     "text",
