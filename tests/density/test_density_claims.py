@@ -479,6 +479,15 @@ def test_claims_on_texts_are_judged_for_every_set_and_for_responses():
     assert one(without, "of a response rises")["language"] == ""
 
 
+@pytest.mark.parametrize("embedding", ["hidden", "ngrams"])
+def test_an_embedding_by_the_judged_model_is_said(embedding):
+    table = regress_text(worlds.text(0, n=60).assign(embedding=embedding))
+    note = one(verdicts(table, kinds.TEXT_REGRESSIONS), "text rises", "distance")["note"]
+    assert ("hidden states are those of the model that is judged" in note) == (
+        embedding == "hidden"
+    )
+
+
 def from_corpus_and_others(inside: float, outside: float, draw: int = 0) -> pd.DataFrame:
     """Queries from the corpus and others, whose perplexity falls with density as given."""
     own = worlds.text(draw, dense=inside, query_set="own").assign(nearest=0.0)

@@ -105,6 +105,8 @@ def test_hidden_states_are_the_models_own(with_responses, own_model):
         text=tables.read_all(segments, SEGMENTS)["text"]
     )
     assert (found["embedding"] == "hidden").all()
+    said = (with_responses[0] / "said").read_text()
+    assert said.count("hidden states of the model whose perplexity is explained") == 1
     losses = ["nll", "n_tokens", "response_nll", "response_tokens"]
     assert found.loc[found["role"] == CORPUS, losses].isna().all(axis=None)
     model, tokenizer = own_model
