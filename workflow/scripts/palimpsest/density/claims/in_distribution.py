@@ -47,8 +47,9 @@ def more_clearly(density: pd.DataFrame) -> Estimate:
     """The correlation for sets of queries from the corpus minus that for others, means over sets.
 
     The density is the local part, or the exact one without an approximation, at the paper's
-    setting. The interval is Student's, with the variance of the jackknife over documents. In 200
-    simulated texts without a difference, 3 to 4 % of the intervals leave 0 out. The remarks have
+    setting. The interval is Student's, with the variance of the jackknife over documents. In 300
+    simulated texts without a difference, 3 to 5 % of the intervals leave 0 out
+    (tests/benchmarks/bench_density_claims.py). The remarks have
     the placebo: the same difference between two halves of the documents of the queries from the
     corpus.
     """
