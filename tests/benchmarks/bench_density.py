@@ -5,11 +5,11 @@ Run as a script: `python tests/benchmarks/bench_density.py`. One core.
 Peers: scikit-learn's KernelDensity (a tree, as it chooses by itself) for time, and differences of
 vectors, one query after the other, for the error. For algorithm 1, the peer is our exact density of
 the same queries in the same run; both times are from the embeddings on. Its own search is also
-compared with that of faiss. A corpus in files has its peak memory measured in a process of its own,
-at two sizes. For an approximate index,
-the peer is the exact search. An index is built once for all queries, so the number of queries
-decides whether it pays: the benchmark prints from how many on, for each size of the corpus. There
-`inf` says for no number of queries and, in the last rows, for no size that is measured.
+compared with that of faiss. A corpus in files, and the embedding of a text's corpus, have their
+peak memory measured in a process of their own, at two sizes. For an approximate index, the peer
+is the exact search. An index is built once for all queries, so the number of queries decides
+whether it pays: the benchmark prints from how many on, for each size of the corpus. There `inf`
+says for no number of queries and, in the last rows, for no size that is measured.
 
 The vectors have topics, few common and many rare, because texts have them, and because
 the nearest of random directions are hardly nearer than others. A quarter of the queries are copies.
@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.special import logsumexp
 from sklearn.neighbors import KernelDensity
 
@@ -39,7 +40,7 @@ sys.path[:0] = [str(ROOT / "workflow/scripts")]
 
 from rows import Row, at_most, main, shown  # noqa: E402
 
-from palimpsest import density  # noqa: E402
+from palimpsest import density, tables  # noqa: E402
 from palimpsest.density.algorithm_1 import (  # noqa: E402
     InMemory,
     Reading,
@@ -47,6 +48,7 @@ from palimpsest.density.algorithm_1 import (  # noqa: E402
     log_random_parts,
     read_once,
 )
+from palimpsest.density.kinds import NGRAMS, SEGMENTS  # noqa: E402
 from palimpsest.density.neighbours import Index  # noqa: E402
 
 BANDWIDTH = 0.5  # the paper's
@@ -54,6 +56,7 @@ TARGET_SECONDS, TARGET_ERROR = 0.10, 1e-9
 TARGET_SECONDS_OF_A_MILLION, TARGET_GB = 10.0, 4.0
 REPETITIONS = 5
 SHARD = 100_000  # vectors of a file
+WORDS = 50  # of a segment
 
 
 def embeddings(n: int, width: int, seed: int) -> np.ndarray:
@@ -200,6 +203,46 @@ def on_disk(queries: np.ndarray, sizes: list[int], asked: density.Approximation)
         yield shown("  peak memory beyond the program's", grown, held, "GB", ratio)
 
 
+def peak_of_embedding(folder: str) -> tuple:
+    """Peak memory in GB and seconds of embedding the segments of a folder, by n-grams."""
+    from palimpsest.density.text_embedding import TextJob, embed_text
+    from palimpsest.training.attempts import Attempts
+
+    files = f"{folder}/segments.parquet", f"{folder}/embeddings.parquet"
+    job = TextJob("text", *files, NGRAMS, None, "", "fp32")
+    once = {"micro_batch_size": 1, "evaluation_batch_size": 1}
+    before = own_peak_gb()
+    _, took = timed(lambda: embed_text(job, Attempts(f"{folder}/attempts.json", once)))
+    return own_peak_gb() - before, took
+
+
+def of_text(sizes: list[int]) -> Iterator[Row]:
+    """Peak memory of embedding a corpus of segments of 50 words, against that of its vectors."""
+    from palimpsest.density.text_embedding import WIDTH
+
+    for n in sizes:
+        chance = np.random.default_rng(n)
+        words = chance.zipf(1.3, size=(n, WORDS)) % 50_000
+        about = dict.fromkeys(["query_set", "response"], pd.array([pd.NA] * n, dtype="string"))
+        segments = pd.DataFrame(
+            {
+                **dict.fromkeys(["language", "role"], "corpus"),
+                **about,
+                "segment_id": [f"{place:08x}" for place in range(n)],
+                "text": [" ".join(map(str, row)) for row in words],
+                **dict.fromkeys(["n_words", "n_characters", "document", "count"], 1),
+            }
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            tables.write(f"{folder}/segments.parquet", segments, SEGMENTS)
+            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
+                grown, took = alone.submit(peak_of_embedding, folder).result()
+        yield shown(f"a corpus embedded, {n:,} segments, n-grams", took, np.nan, "s", np.nan)
+        held = n * WIDTH * 4 / 1e9
+        ratio = held / max(grown, 1e-3)
+        yield shown("  peak memory, and that of the vectors", grown, held, "GB", ratio)
+
+
 class Costs(NamedTuple):
     """Seconds to build both indexes, and per query; and recall of the approximate index."""
 
@@ -297,6 +340,7 @@ def rows(tiny: bool) -> Iterator[Row]:
         asked = density.Approximation(20, 200, 50)
         yield from large(queries, corpus, asked)
         yield from on_disk(queries, [300, 600], asked)
+        yield from of_text([50, 100])
         yield from sweep(queries, corpus, [200, 300], asked)
         return
     yield from exact(200, 20_000, 384)
@@ -304,6 +348,7 @@ def rows(tiny: bool) -> Iterator[Row]:
     asked = density.Approximation(1000, 200_000, 10_000)
     yield from large(queries, corpus, asked)
     yield from on_disk(queries, [250_000, 1_000_000], replace(asked, m1=100_000))
+    yield from of_text([40_000, 160_000])
     yield from sweep(queries, corpus, [62_500, 125_000, 250_000, 500_000, 1_000_000], asked)
 
 

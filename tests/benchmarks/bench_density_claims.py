@@ -14,6 +14,10 @@ the rows "trained vary more", the starts of trained strings have noise of their 
 standard deviation; in the rows "unseen vary more", those of unseen strings have. The latter have no
 target: they show what the statistic cannot tell from memorisation.
 
+Rows of queries: 300 queries from the corpus and 300 others, whose perplexity follows the density
+alike; documents of 15 queries have levels of their own. The peer is Fisher's interval of the
+difference of the correlations, as if all queries were independent.
+
 Last rows: density and loss at equal distance. Both follow the distance along curves, and nothing
 else connects them. The peer is the partial rank correlation with straight lines.
 """
@@ -30,16 +34,18 @@ import numpy as np
 import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "workflow/scripts")]
+sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests")]
 
 from rows import Row, main, shown  # noqa: E402
 from rows import false_positives as of_false_positives  # noqa: E402
 
+from helpers import density_worlds  # noqa: E402
 from palimpsest.density.associations import (  # noqa: E402
     beyond_rank,
     spearman,
     spearman_given,
 )
+from palimpsest.density.claims.in_distribution import more_clearly  # noqa: E402
 from palimpsest.density.earlier import FEWEST_STARTS, compared  # noqa: E402
 from palimpsest.density.kinds import TRAINED, UNSEEN  # noqa: E402
 from palimpsest.density.memorised import cut_late  # noqa: E402
@@ -112,6 +118,24 @@ def false_positives(name: str, n_studies: int, seed: Callable, *world) -> Row:
     return of_false_positives(name, ours, n_studies, 100 * peer / n_studies, LEVEL)
 
 
+def of_queries(n_studies: int, of_document: float) -> Row:
+    """Queries from the corpus against others, where there is no difference."""
+    found = np.zeros(2)
+    for study in range(n_studies):
+        about = {"dense": 0.2, "of_document": of_document}
+        own = density_worlds.text(2 * study, query_set="own", **about).assign(nearest=0.0)
+        others = density_worlds.text(2 * study + 1, query_set="others", **about)
+        ours = more_clearly(pd.concat([own, others]))
+        fisher = [
+            np.arctanh(spearman_given(t["log_local"], t["perplexity"], t["n_characters"]))
+            for t in (own, others)
+        ]
+        peer = abs(fisher[0] - fisher[1]) > 1.96 * np.sqrt(2 / (len(own) - 3))
+        found += [ours.lower > 0 or ours.upper < 0, peer]
+    name = f"queries from the corpus, levels of documents {of_document:g}"
+    return of_false_positives(name, found[0], n_studies, 100 * found[1] / n_studies, LEVEL)
+
+
 def rows(tiny: bool) -> Iterator[Row]:
     """All rows."""
     n = 2 if tiny else STUDIES
@@ -128,6 +152,8 @@ def rows(tiny: bool) -> Iterator[Row]:
                 name = f"starts, {noise}, {later:g} later, unseen vary more: {more:g}"
                 ours, peer = 100 * counted(n, of_starts, later, noise, 11, 0.0, more) / n
                 yield shown(name, ours, peer, "%", peer / max(ours, 0.5))
+    for of_document in (0.0, 1.0):
+        yield of_queries(n, of_document)
     for steepness, noise, size in ((1, 1, 312), (3, 0.3, 312), (6, 0.05, 312), (3, 0.3, 48)):
         name = f"curves, steepness {steepness}, noise {noise:g}, {size} strings"
         yield false_positives(name, n, of_curves, steepness, noise, size)

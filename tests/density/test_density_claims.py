@@ -1,6 +1,7 @@
 """The claims on density, on tables whose effects are known."""
 
 import itertools
+import re
 
 import numpy as np
 import pandas as pd
@@ -450,7 +451,7 @@ def test_claims_on_texts_are_those_of_the_regressions_at_the_papers_bandwidth():
     assert (local["verdict"], local["p_value"]) == (AGREES, pytest.approx(row.p_value))
     assert "gaussian kernel, bandwidth 0.5" in local["note"]
     assert local["language"] == "licences"
-    assert one(judged, "distance")["verdict"] == AGREES
+    assert one(judged, "text rises", "distance")["verdict"] == AGREES
     assert one(judged, "random sample")["verdict"] == CANNOT_TELL
     exact = verdicts(
         regress_text(text.assign(log_local=np.nan, log_random=np.nan)), kinds.TEXT_REGRESSIONS
@@ -458,8 +459,58 @@ def test_claims_on_texts_are_those_of_the_regressions_at_the_papers_bandwidth():
     # The exact density is not that of the nearest texts.
     for words in ("nearest texts in the corpus rises", "random sample"):
         assert np.isnan(one(exact, words)["estimate"])
-    assert one(exact, "distance")["verdict"] == AGREES
+    assert one(exact, "text rises", "distance")["verdict"] == AGREES
     assert "not known" in local["note"]
+
+
+def test_claims_on_texts_are_judged_for_every_set_and_for_responses():
+    """Responses of one set follow the distance; those of the other go the other way."""
+    made = []
+    for name, sign in (("near", -1), ("far", 1)):
+        own = worlds.text(0, n=150, dense=0.4, query_set=name)
+        answers = np.exp(1 + sign * 0.5 * own["log_local"])
+        made.append(own.assign(response_perplexity=answers))
+    judged = verdicts(regress_text(pd.concat(made)), kinds.TEXT_REGRESSIONS)
+    rows = judged.loc[judged.index.str.contains("of a response rises")].set_index("language")
+    assert rows["verdict"].to_dict() == {"licences, near": AGREES, "licences, far": DISAGREES}
+    queries = judged.loc[judged.index.str.contains("of a text rises with the distance")]
+    assert list(queries["verdict"]) == [AGREES, AGREES]
+    without = verdicts(regress_text(worlds.text(0)), kinds.TEXT_REGRESSIONS)
+    assert one(without, "of a response rises")["language"] == ""
+
+
+@pytest.mark.parametrize("embedding", ["hidden", "ngrams"])
+def test_an_embedding_by_the_judged_model_is_said(embedding):
+    table = regress_text(worlds.text(0, n=60).assign(embedding=embedding))
+    note = one(verdicts(table, kinds.TEXT_REGRESSIONS), "text rises", "distance")["note"]
+    assert ("hidden states are those of the model that is judged" in note) == (
+        embedding == "hidden"
+    )
+
+
+def from_corpus_and_others(inside: float, outside: float, draw: int = 0) -> pd.DataFrame:
+    """Queries from the corpus and others, whose perplexity falls with density as given."""
+    own = worlds.text(draw, dense=inside, query_set="own").assign(nearest=0.0)
+    return pd.concat([own, worlds.text(draw + 1, dense=outside, query_set="others")])
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside", "verdict"),
+    [(0.4, 0.0, AGREES), (0.0, 0.4, DISAGREES), (0.2, 0.2, CANNOT_TELL)],
+)
+def test_queries_from_the_corpus_follow_density_more_clearly(inside, outside, verdict):
+    judged = verdicts(from_corpus_and_others(inside, outside), kinds.TEXT_DENSITY)
+    row = one(judged, "for queries from the corpus than for others")
+    assert row["verdict"] == verdict
+    low, high = re.search(r"halves of the queries from the corpus: \S+ \((\S+) to (\S+)\)",
+                          row["note"].replace("−", "-")).groups()  # fmt: skip
+    assert float(low) < 0 < float(high)
+
+
+def test_without_queries_from_the_corpus_there_is_no_comparison():
+    judged = verdicts(worlds.text(0), kinds.TEXT_DENSITY)
+    row = one(judged, "for queries from the corpus than for others")
+    assert (row["verdict"], row["language"]) == (CANNOT_TELL, "")
 
 
 # Truth and memorisation

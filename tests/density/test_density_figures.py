@@ -92,6 +92,16 @@ def separation(seeds):
     return table.assign(**STUDY, auc=auc, placebo=auc - 0.2, n_strings=12)[kinds.SEPARATION.names]
 
 
+def by_heart(seeds):
+    """Leaked strings with a copy are answered right in the end, and others are not."""
+    copies = {"n_copies": [0, 1], "paraphrases": [0, 1, 2, 3]}
+    table = grid(STUDY, seed=seeds, **copies, string_role=kinds.TESTED, epoch=[0, 5, 10])
+    learnt = (table["string_role"] == kinds.LEAKED) * table["n_copies"] * table["epoch"] / 10
+    right = 0.25 + 0.75 * learnt
+    loss = 2 - learnt + 0.1 * table["seed"]
+    return table.assign(loss=loss, answer_right=right, n_strings=4)[kinds.BY_HEART.names]
+
+
 def left_out(seeds):
     found = grid(
         {**STUDY, **SHOWN, "n_strings": 4},
@@ -179,13 +189,14 @@ def text_density(_):
     parts = dict.fromkeys(["log_density", "log_local", "log_random", "log_approximate"], x - 9)
     parts["local_share"] = 0.5
     return table.assign(
-        **OF_TEXT, n_characters=200, document=1, perplexity=np.exp(x), **parts, k=10, nearest=0.2,
-        mean_distance=0.5 + x / 20,
+        **OF_TEXT, query_set="queries", n_characters=200, document=1, perplexity=np.exp(x),
+        response_perplexity=np.nan, **parts, k=10, nearest=0.2, mean_distance=0.5 + x / 20,
     )[kinds.TEXT_DENSITY.names]  # fmt: skip
 
 
 MADE = {
-    kinds.LEAKAGE: leakage, kinds.SEPARATION: separation, kinds.LEFT_OUT: left_out,
+    kinds.LEAKAGE: leakage, kinds.BY_HEART: by_heart, kinds.SEPARATION: separation,
+    kinds.LEFT_OUT: left_out,
     kinds.REGRESSIONS: regressions, kinds.DENSITY_BINS: density_bins, kinds.TRUTH: truth,
     kinds.MEMORISED: memorised, kinds.TEXT_DENSITY: text_density,
 }  # fmt: skip
@@ -333,6 +344,17 @@ def test_leaked_strings_are_nearer_where_a_copy_is_trained_on():
     assert all(line.get_ydata()[-1] == 1 for axes in figure.axes for line in axes.get_lines())
 
 
+def test_leaked_strings_are_learnt_and_others_are_not():
+    figure = draw("learnt_by_heart")
+    one_copy = figure.axes[0].get_lines()
+    ends = {line.get_color(): (*line.get_xdata(), *line.get_ydata()) for line in one_copy}
+    look = palette.STRINGS
+    assert ends[look[kinds.LEAKED].colour] == (0, 5, 10, 0.25, 0.625, 1)
+    assert ends[look[kinds.PLACEBO].colour] == (0, 5, 10, 0.25, 0.25, 0.25)
+    silent = draw("learnt_by_heart", by_heart=by_heart(SEEDS).assign(answer_right=np.nan))
+    assert len(silent.axes) == 2  # the loss alone
+
+
 def test_lengths_that_count_are_those_of_the_bins():
     """The shaded lengths are the central half; without perplexities there is one panel."""
     made = text_density(SEEDS).assign(
@@ -467,6 +489,24 @@ def test_the_bins_of_a_text_are_those_of_its_table():
         own = rows[rows["part"] == part].sort_values("bin")
         assert list(line.get_xdata()) == pytest.approx(list(own["mean_x"]))
         assert list(line.get_ydata()) == pytest.approx(list(own["mean_y"]))
+
+
+def test_every_set_of_queries_and_its_responses_have_a_row_of_panels():
+    """Figures 5, 12 and 13: queries of one set, and then queries and responses of another."""
+    first = text_density(SEEDS)
+    answers = 40 - first["perplexity"].clip(0, 39)
+    second = first.assign(query_set="asked", response_perplexity=answers)
+    figure = draw("text_density", text_density=pd.concat([first, second]))
+    labels = [axes.get_ylabel() for axes in figure.axes[::3]]
+    assert labels == [
+        "queries:\nperplexity per token", "asked:\nperplexity per token",
+        "asked:\nperplexity per token\nof the response",
+    ]  # fmt: skip
+    lines = [axes.get_lines()[1].get_ydata() for axes in figure.axes[::3]]
+    assert list(lines[0]) == pytest.approx(list(lines[1]))
+    assert np.diff(lines[0])[0] * np.diff(lines[2])[0] < 0
+    lengths = draw("text_density_lengths", text_density=pd.concat([first, second]))
+    assert [axes.get_title(loc="left") for axes in lengths.axes[::2]] == ["queries", "asked"]
 
 
 def test_a_text_with_too_few_queries_for_a_bin_shows_distributions():

@@ -56,7 +56,9 @@ def regressions() -> pd.DataFrame:
 def tables(leakage) -> dict[str, pd.DataFrame]:
     """All tables that the report reads."""
     of_study = regressions()
-    of_texts = of_study[of_study["string_role"] == LEAKED].assign(language="wiki", embedding=NGRAMS)
+    of_texts = of_study[of_study["string_role"] == LEAKED].assign(
+        language="wiki", query_set="exam", embedding=NGRAMS
+    )
     of_texts = of_texts.replace({"regression": {kinds.LEAK_CONDITION: kinds.ON_DISTANCE}})
     return {
         kinds.LEAKAGE.name: leakage,
@@ -81,6 +83,7 @@ def test_the_report_says_what_was_found(tables, leakage):
     assert "nan" not in "".join(map(str, chapters.values()))
     assert "earlier" in chapters["density_memorisation"]
     assert "wiki" in chapters["own_texts"]
+    assert "exam" in chapters["own_texts"]
 
 
 def test_the_report_without_tables_has_headings_only():

@@ -19,6 +19,7 @@ from palimpsest.density.kernel import log_density_of_others
 from palimpsest.density.leakage_tables import (
     Results,
     auc,
+    by_heart_table,
     leakage_table,
     left_out_table,
     ndcg,
@@ -273,6 +274,21 @@ def test_every_test_string_has_a_row_in_every_run_and_embedding(factorial):
     np.testing.assert_allclose(found["perplexity"], np.exp(found["loss"]))
     copies = found[of_leaked & (found["n_copies"] == 1)]
     assert (copies["log_density"] >= np.log(1 / 40) - 1e-9).all()
+
+
+def test_every_epoch_has_the_performance_of_each_kind_of_test_strings(factorial):
+    """The last one is that of the table `leakage`; the loss falls by 0.1 an epoch."""
+    found = by_heart_table(factorial)
+    assert list(found.columns) == kinds.BY_HEART.names
+    assert len(found) == 8 * 3 * (EPOCHS + 1)
+    keys = ["n_copies", "paraphrases", "string_role"]
+    by_epoch = found.set_index("epoch").groupby(keys)["loss"]
+    for _, losses in by_epoch:
+        np.testing.assert_allclose(np.diff(losses.sort_index()), -0.1)
+    table = leakage_table(factorial, "gaussian", 0.1).astype({"answer_right": float})
+    last = found[found["epoch"] == EPOCHS].set_index(keys)[["loss", "answer_right"]]
+    expected = table.groupby(keys)[["loss", "answer_right"]].mean()
+    pd.testing.assert_frame_equal(last.sort_index(), expected.sort_index())
 
 
 def test_an_answer_is_right_if_no_other_last_symbol_is_as_probable(strings):

@@ -1,6 +1,11 @@
 """Questions of a file: how they are read, leaked and answered."""
 
+import importlib
 import json
+import re
+import runpy
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -305,3 +310,22 @@ def test_answers_are_those_of_a_direct_evaluation(made):
     for role in (LEAKED, PLACEBO, NEVER):
         mine = (tested["string_role"] == role).to_numpy(dtype=bool)
         assert tested.loc[mine, "answer_right"].mean() == is_right[mine].mean()
+
+
+def test_the_shipped_questions_have_one_right_answer():
+    """They are those of the example: one of the four modules has the function, and no other."""
+    script = str(ROOT / "examples/python_questions.py")
+    example = runpy.run_path(script)
+    path = ROOT / "config/records/python_questions.jsonl"
+    # Other programs add functions to `sys`, so the example runs alone.
+    assert subprocess.check_output([sys.executable, script], text=True) == path.read_text()
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    corpus = read_records_corpus(str(path), AS_QUESTIONS)
+    assert (len(corpus.trained), len(corpus.unseen)) == (120, 80)
+    assert all(len(own.rephrased) == 3 for own in corpus.questions.values())
+    patterns = [re.escape(words).replace(r"\{\}", r"(\w+)") for words in example["WORDINGS"]]
+    for row in rows:
+        (name,) = filter(None, re.fullmatch("|".join(patterns), row["question"]).groups())
+        right, others = row["choices"][row["answer"]], set(row["choices"])
+        assert callable(getattr(importlib.import_module(right), name))
+        assert not any(name in example["functions_in"](other) for other in others - {right})

@@ -20,20 +20,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, pre_tokenizers
-from tokenizers.models import WordLevel, WordPiece
+from tokenizers.models import WordPiece
 from transformers import (
-    AutoModelForCausalLM,
     AutoTokenizer,
     BertConfig,
     BertModel,
     BertTokenizerFast,
-    PreTrainedTokenizerFast,
 )
 
-from helpers.checkpoints import write_checkpoint
 from helpers.experiments import message
-from helpers.forks import python
 from helpers.jobs import do_job
+from helpers.user_texts import EXAMPLE, MODELS, ROOT, embedded, write_language_model, write_lines
 from palimpsest import tables
 from palimpsest.density import Approximation, bins
 from palimpsest.density import text_density as densities
@@ -48,8 +45,6 @@ from palimpsest.density.kinds import (
 )
 from palimpsest.density.regressions import regress_text
 from palimpsest.density.segments import (
-    CORPUS,
-    QUERY,
     read_texts,
     say_duplicates,
     segmented,
@@ -57,12 +52,18 @@ from palimpsest.density.segments import (
     windows,
 )
 from palimpsest.density.text_embedding import (
-    TextJob,
-    embed_text,
     hashed_ngrams,
     of_sentences,
 )
-from palimpsest.density.texts import check_embedder, mistakes, outputs
+from palimpsest.density.texts import (
+    CORPUS,
+    QUERIES,
+    QUERY,
+    SEGMENT_ROLES,
+    check_embedder,
+    mistakes,
+    outputs,
+)
 from palimpsest.density.vectors_on_disk import InMemory
 from palimpsest.errors import Notice
 from palimpsest.models import read_models
@@ -72,21 +73,11 @@ from palimpsest.pretrained.conversion import convert
 from palimpsest.pretrained.embedders import MINILM
 from palimpsest.pretrained.making import copy
 from palimpsest.pretrained.packages import find, find_folder
-from palimpsest.training.attempts import Attempts
 from palimpsest.training.texts import encode_texts
 
 SAID = ("segment", "make the window of the text smaller")
 
-ROOT = Path(__file__).parents[2]
-EXAMPLE = ROOT / "config/texts"
 TEXT_FILE = "requirements.txt"
-MODELS = "config/models.tsv"
-
-
-def write_lines(path, *texts):
-    """A JSONL file of texts."""
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    return path
 
 
 # Segments
@@ -133,7 +124,8 @@ def test_counts_are_those_of_equal_segments(tmp_path, suffix):
     corpus = segmented(path, 50, 40)
     assert not corpus.corpus.has_probabilities
     assert corpus.documents == [1, 2, 3, 4]
-    table = tabulated("mine", corpus, corpus)
+    parts = corpus, {QUERIES: corpus}
+    table = pd.concat([tabulated("mine", part) for part in parts], ignore_index=True)
     tables.write(tmp_path / "segments.parquet", table, SEGMENTS)
     for role in (CORPUS, QUERY):
         own = table[table["role"] == role].set_index("text")
@@ -231,7 +223,7 @@ def test_characters_that_nobody_sees_are_said(tmp_path):
     queries = write_lines(tmp_path / "q.jsonl", "a")
     cut = [segmented(path, 50, 40) for path in (corpus, queries)]
     with pytest.warns(Notice) as caught:
-        say_duplicates("mine", *cut)
+        say_duplicates("mine", cut[0], {QUERIES: cut[1]})
     (said,) = [str(each.message) for each in caught if "nobody sees" in str(each.message)]
     assert said.startswith(
         "mine: words with a character that nobody sees, or that replaced another: 3; such "
@@ -244,9 +236,12 @@ def test_copies_and_two_forms_of_a_word_are_said(tmp_path):
     corpus = write_lines(tmp_path / "c.jsonl", "a b", "a  b", "caf\u00e9", "d")
     queries = write_lines(tmp_path / "q.jsonl", "a b", "a b", "cafe\u0301")
     cut = [segmented(path, 50, 40) for path in (corpus, queries)]
-    with pytest.warns(Notice) as caught:
-        say_duplicates("mine", *cut)
-    assert [str(each.message) for each in caught] == [
+    said = []
+    for sets in (None, {QUERIES: cut[1]}):
+        with pytest.warns(Notice) as caught:
+            say_duplicates("mine", cut[0], sets)
+        said += [str(each.message) for each in caught]
+    assert said == [
         "mine: copies of other texts in the corpus: 1 of 4; each copy counts",
         "mine: copies of other texts in the queries: 1 of 3; each text is asked once",
         "mine: queries that are also texts of the corpus: 1 of 2; they are at distance 0 from it",
@@ -255,14 +250,16 @@ def test_copies_and_two_forms_of_a_word_are_said(tmp_path):
     ]
     others = segmented(write_lines(tmp_path / "d.jsonl", "e", "f"), 50, 40)
     with warnings.catch_warnings(action="error"):
-        say_duplicates("mine", others, segmented(write_lines(tmp_path / "f.jsonl", "g"), 50, 40))
+        say_duplicates("mine", others)
+        new = segmented(write_lines(tmp_path / "f.jsonl", "g"), 50, 40)
+        say_duplicates("mine", others, {QUERIES: new})
 
 
 def test_what_is_said_of_texts_is_in_the_log_and_on_the_terminal(tmp_path, capsys):
-    job_of_segments(tmp_path)
+    job_of_segments(tmp_path, "a b", "a b", "c")
     said = (
-        "warning: density/texts/mine: queries that are also texts of the corpus: 1 of 1; they are "
-        "at distance 0 from it\n"
+        "warning: density/texts/mine: copies of other texts in the corpus: 1 of 3; each copy "
+        "counts\n"
     )
     assert (tmp_path / "log").read_text() == said == capsys.readouterr().err
 
@@ -273,21 +270,21 @@ def test_bytes_that_are_no_text_are_named(tmp_path):
     assert "corpus.jsonl:1: not UTF-8 text (byte 0xff)" in message(lambda: list(read_texts(path)))
 
 
-def job_of_segments(folder, **block):
-    """Do the job that cuts a text of 5 and 1 segments, with the values of `density`."""
-    corpus = write_lines(folder / "corpus.jsonl", "a b c d", "e f g", "a b")
-    queries = write_lines(folder / "queries.jsonl", "a b")
+def job_of_segments(folder, *texts, **block):
+    """Do the job that cuts a corpus of 5 segments, with the values of `density`."""
+    texts = texts or ("a b c d", "e f g", "a b")
+    corpus = write_lines(folder / "corpus.jsonl", *texts)
     sizes = block.pop("approximation", None) or {"k": 0, "m1": 0, "m2": 0}
-    resources = {"neighbours": 5, **block, **sizes}
+    resources = {"neighbours": 3, **block, **sizes}
     cut = {"window": 2, "stride": 2, "field": "text"}
     path = folder / "segments.parquet"
     do_job(
         folder,
         "palimpsest.density.segments:of_text",
-        input={"corpus": corpus, "queries": queries},
+        input={"corpus": corpus, "queries": []},
         output={"table": path},
-        params=cut,
-        wildcards={"language": "mine"},
+        params={**cut, "query_sets": [], "response": "response"},
+        wildcards={"language": "mine", "role": CORPUS},
         resources=resources,
     )
     return path
@@ -327,7 +324,7 @@ def test_a_corpus_of_too_few_segments_is_refused_before_it_is_cut(tmp_path, caps
         job_of_segments(tmp_path, **block)
     assert capsys.readouterr().err == f"error: {expected}\n"
     written = {path.name for path in tmp_path.iterdir()}
-    assert written == {"corpus.jsonl", "queries.jsonl", "log"}
+    assert written == {"corpus.jsonl", "log"}
 
 
 # The block of the configuration
@@ -361,6 +358,14 @@ def test_the_example_has_no_mistakes():
     ("changes", "words"),
     [
         ({"name": "a/b"}, "density/texts/a/b: is not a name"),
+        (
+            {"queries": {"a b": str(EXAMPLE / "example-queries.jsonl")}},
+            "density/texts/mine/queries/a b: is not a name",
+        ),
+        (
+            {"queries": {"a": "none.jsonl"}},
+            "density/texts/mine/queries/a: no such file: none.jsonl",
+        ),
         ({"corpus": "none.jsonl"}, "density/texts/mine/corpus: no such file: none.jsonl"),
         ({"queries": "README.md"}, "density/texts/mine/queries: 'README.md' is not a .csv, .tsv"),
         (
@@ -390,30 +395,6 @@ def test_outputs_are_those_of_every_text():
 
 
 # Embeddings
-
-
-def embedded(folder, embedding, model=None, models=ROOT / MODELS, corpus=None, queries=None):
-    """The tables of an embedded text, by default the example: segments and embeddings."""
-    made = tabulated(
-        "mine",
-        segmented(corpus or EXAMPLE / "example-corpus.jsonl", 50, 40),
-        segmented(queries or EXAMPLE / "example-queries.jsonl", 50, 40),
-    )
-    segments, path = folder / "segments.parquet", folder / "embeddings.parquet"
-    tables.write(segments, made, SEGMENTS)
-    if model is None:
-        asked = {"micro_batch_size": 1, "evaluation_batch_size": 4}
-        job = TextJob("mine", str(segments), str(path), embedding, model, str(models), "fp32")
-        embed_text(job, Attempts(folder / "attempts.json", asked))
-        return segments, path
-    # DeepSpeed is set up once in a process.
-    files = ["--segments", segments, "--embeddings", path, "--state", folder / "state"]
-    how = ["--embedding", embedding, "--model", model, "--models", models, "--precision", "fp32"]
-    script = ROOT / "workflow/scripts/embed_text.py"
-    command = [python(), script, "--name", "mine", *files, *how]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return segments, path
 
 
 def write_sentence_model(folder):
@@ -449,18 +430,6 @@ def sentence_model(tmp_path_factory):
     return write_sentence_model(tmp_path_factory.mktemp("sentences"))
 
 
-def write_language_model(folder):
-    """A tiny language model of words with random weights, and a table that lists it as `mine`."""
-    table = write_checkpoint(folder, "opt-1.3b")
-    words = ["<unk>", "<s>", "</s>", *"abcdefghi"]
-    made = Tokenizer(WordLevel({w: i for i, w in enumerate(words)}, unk_token="<unk>"))
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
-    specials = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, **specials)
-    tokenizer.save_pretrained(folder / "checkpoint")
-    return table
-
-
 def no_connections(monkeypatch):
     """Let every attempt to reach the network fail the test."""
 
@@ -482,8 +451,8 @@ def test_copies_are_at_distance_0(tmp_path, request, monkeypatch, embedding):
     tables.write(tmp_path / "density.parquet", found, TEXT_DENSITY)
     assert found["log_local"].isna().all()
     assert found["perplexity"].isna().all()
-    known = tables.read(tmp_path / "segments.parquet", SEGMENTS)
-    corpus = known[known["role"] == CORPUS].set_index("segment_id")["count"]
+    known = tables.read(tmp_path / CORPUS / "segments.parquet", SEGMENTS)
+    corpus = known.set_index("segment_id")["count"]
     vectors = np.concatenate([block.copy() for block in text.corpus.blocks(3)])
     assert len(vectors) == text.corpus.n == corpus.sum() > len(corpus)
     is_copy = found["segment_id"].isin(corpus.index)
@@ -516,7 +485,7 @@ def test_counting_words_needs_no_torch(tmp_path):
     files = [str(each) for each in (segments, path, tmp_path / "attempts.json")]
     done = subprocess.run([sys.executable, "-c", code, "mine", *files], capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
-    assert len(tables.read(path, TEXT_EMBEDDINGS)) == 5
+    assert len(tables.read(path, TEXT_EMBEDDINGS)) == 4
 
 
 def test_more_words_in_common_are_nearer():
@@ -545,37 +514,6 @@ def test_hashing_keeps_distances(tmp_path):
     assert np.abs(apart[1][differ] / apart[0][differ] - 1).mean() < 0.03
 
 
-def test_hidden_states_and_losses_are_the_models_own(tmp_path):
-    """Against transformers alone, text by text, without padding."""
-    table = write_language_model(tmp_path)
-    corpus = write_lines(tmp_path / "c.jsonl", "a b c d e", "f g h", "a a", "i b d f h a c e g")
-    queries = write_lines(tmp_path / "q.jsonl", "f g h", "c b a c", "h")
-    segments, path = embedded(tmp_path, "hidden", "mine", table, corpus, queries)
-    found = tables.read(path, TEXT_EMBEDDINGS).merge(
-        tables.read(segments, SEGMENTS), on=["language", "role", "segment_id"]
-    )
-    assert (found["embedding"] == "mine").all()
-    assert found.loc[found["role"] == CORPUS, ["nll", "n_tokens"]].isna().all(axis=None)
-    model = AutoModelForCausalLM.from_pretrained(tmp_path / "checkpoint").eval()
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "checkpoint")
-    for row in found.itertuples():
-        ids = torch.tensor([[1, *tokenizer(row.text, add_special_tokens=False).input_ids]])
-        with torch.no_grad():
-            out = model(input_ids=ids, labels=ids, output_hidden_states=True)
-        mean = out.hidden_states[-1][0, 1:].mean(dim=0).numpy()
-        np.testing.assert_allclose(row.vector, mean / np.linalg.norm(mean), atol=1e-5)
-        if row.role == QUERY:
-            assert row.n_tokens == ids.shape[1] - 1
-            assert row.nll == pytest.approx(out.loss.item() * row.n_tokens, rel=1e-5)
-    text = densities.read_embedded(segments, path)
-    density = densities.text_density(text, {"gaussian": [0.5]}, k=2)
-    first = density.set_index("segment_id").loc[found[found["text"] == "f g h"]["segment_id"]]
-    assert (first["nearest"] == 0).all()
-    np.testing.assert_allclose(
-        density["perplexity"], np.exp(text.queries["nll"] / text.queries["n_tokens"])
-    )
-
-
 def test_a_segment_that_is_too_long_for_the_model_is_named(tmp_path):
     write_language_model(tmp_path)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "checkpoint")
@@ -593,7 +531,7 @@ def test_a_segment_that_is_too_long_for_the_model_is_named(tmp_path):
 
 
 def test_what_is_cut_off_is_said(sentence_model, caplog):
-    of_sentences(str(sentence_model), ["a b", "a " * 600], 4)
+    list(of_sentences(str(sentence_model), 4, lambda: iter([["a b"], ["a " * 600]])))
     assert "the end of 1 of 2 segments does not count" in caplog.text
 
 
@@ -620,15 +558,18 @@ def test_a_folder_that_is_not_safe_is_refused(tmp_path, sentence_model, spoil, w
     check_embedder(folder)
     spoil(folder)
     assert words in message(lambda: check_embedder(folder))
-    assert words in message(lambda: of_sentences(str(folder), ["a"], 4))
+    assert words in message(lambda: next(of_sentences(str(folder), 4, lambda: iter([["a"]]))))
 
 
 def test_tables_of_other_segments_are_refused(tmp_path):
-    segments, path = embedded(tmp_path, "ngrams")
-    other = tables.read(segments, SEGMENTS).iloc[1:]
-    tables.write(tmp_path / "other.parquet", other, SEGMENTS)
-    text = message(lambda: densities.read_embedded(tmp_path / "other.parquet", path))
-    assert "is not of the segments in" in text
+    segments, paths = embedded(tmp_path, "ngrams")
+    for place in range(len(SEGMENT_ROLES)):
+        other = tables.read(segments[place], SEGMENTS).iloc[1:]
+        tables.write(tmp_path / "other.parquet", other, SEGMENTS)
+        mixed = [*segments]
+        mixed[place] = tmp_path / "other.parquet"
+        text = message(lambda mixed=mixed: densities.read_embedded(mixed, paths))
+        assert text.startswith(f"{paths[place]}: is not of the segments in")
 
 
 ASKED = Approximation(k=3, m1=6, m2=2)
@@ -656,8 +597,7 @@ def test_without_the_exact_sum_there_are_parts_and_no_exact_density(tmp_path):
 
 def found_elsewhere(text, path, k, change=lambda table: table) -> str:
     """A file of the k nearest distinct segments of every query, by a search of all."""
-    table = tables.read_arrow(path, TEXT_EMBEDDINGS).to_pandas()
-    corpus = table[table["role"] == CORPUS]
+    corpus = tables.read_arrow(path, TEXT_EMBEDDINGS).to_pandas()
     vectors = np.stack(corpus["vector"])
     rows = []
     for name, vector in zip(text.queries["segment_id"], text.query_vectors, strict=True):
@@ -673,7 +613,7 @@ def test_neighbours_from_a_file_give_what_a_search_gives(tmp_path):
     """A segment that is there three times in the corpus is three neighbours."""
     segments, path = embedded(tmp_path, "ngrams")
     text = densities.read_embedded(segments, path)
-    file = found_elsewhere(text, path, 5)
+    file = found_elsewhere(text, path[0], 5)
     own = {"kernels": {"gaussian": [0.5]}, "neighbours": 2, "approximation": SIZES}
     searched, found = (
         densities.of_text(segments, path, "mine", **own, given=given) for given in (None, file)
@@ -703,7 +643,7 @@ STRANGE = {
 def test_neighbours_in_a_file_that_cannot_be_are_refused(tmp_path, strange):
     k, change, said = STRANGE[strange]
     segments, path = embedded(tmp_path, "ngrams")
-    file = found_elsewhere(densities.read_embedded(segments, path), path, k, change)
+    file = found_elsewhere(densities.read_embedded(segments, path), path[0], k, change)
     own = {"kernels": {"gaussian": [0.5]}, "neighbours": 2, "approximation": SIZES}
     text = message(lambda: densities.of_text(segments, path, "mine", **own, given=file))
     assert said in text
@@ -776,7 +716,7 @@ def test_a_bin_has_ten_strings_however_many_rows_they_have(n, runs, seed):
 def test_intervals_hold_over_strings(outcome):
     """A string's runs are alike; the interval holds the truth in about 95 % of samples."""
     chance = np.random.default_rng(0)
-    n, runs, n_samples, held = 40, 8, 400, 0
+    n, runs, n_samples, held = 40, 3, 200, 0
     truth = {PERPLEXITY: np.exp(1 + 0.5**2 / 2), ACCURACY: 0.9}[outcome]
     for _ in range(n_samples):
         if outcome == PERPLEXITY:
@@ -813,11 +753,13 @@ def test_a_corpus_that_shares_nothing_with_the_queries_predicts_nothing():
     queries = pd.DataFrame(
         {
             "language": "mine",
+            "query_set": "queries",
             "segment_id": [f"{number:03}" for number in range(300)],
             "embedding": "ngrams",
             "n_characters": chance.integers(100, 200, 300),
             "document": np.arange(300) // 3,
             "perplexity": chance.uniform(10, 20, 300),
+            "response_perplexity": np.nan,
         }
     )
     kernels = {"gaussian": [0.02, 0.5, 5.0], "exponential": [0.02, 0.5, 5.0]}
@@ -847,10 +789,12 @@ def test_text_bins_are_of_every_setting_and_part(tmp_path):
     density = pd.DataFrame(
         {
             "language": "mine",
+            "query_set": "queries",
             "segment_id": frame["string_id"],
             "embedding": "ngrams",
             "n_characters": frame["length"],
             "perplexity": frame["y"],
+            "response_perplexity": np.nan,
             "kernel": "gaussian",
             "bandwidth": 0.1,
             "log_density": frame["x"],
@@ -887,7 +831,8 @@ def test_pretrained_models_find_copies_and_meaning(tmp_path):
     )
     text = densities.read_embedded(segments, path)
     found = densities.text_density(text, {"gaussian": [0.5]}, k=1)
-    known = tables.read(segments, SEGMENTS).drop_duplicates("segment_id").set_index("segment_id")
+    known = tables.read_all(segments, SEGMENTS).drop_duplicates("segment_id")
+    known = known.set_index("segment_id")
     of_queries = dict(zip(known.loc[found["segment_id"], "text"], found["nearest"], strict=True))
     order = ["This text may", "Ice is lighter", "The baker lets", "The committee"]
     found = [next(d for t, d in of_queries.items() if t.startswith(words)) for words in order]

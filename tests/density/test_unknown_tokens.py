@@ -1,6 +1,5 @@
 """Words that a language model's tokenizer does not know, and texts that look like its own marks."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,10 +8,11 @@ from tokenizers.models import BPE, WordLevel
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from helpers.checkpoints import write_checkpoint
-from helpers.forks import python
+from helpers.user_texts import embedded as of_text
+from helpers.user_texts import write_lines
 from palimpsest import tables
-from palimpsest.density.kinds import SEGMENTS, TEXT_EMBEDDINGS
-from palimpsest.density.segments import CORPUS, QUERY, segmented, tabulated
+from palimpsest.density.kinds import TEXT_EMBEDDINGS
+from palimpsest.density.texts import CORPUS, QUERY
 from palimpsest.density.unknown_tokens import unknown_ids, warn_of_left_out, warn_of_unknown
 from palimpsest.errors import UserError
 from palimpsest.models.limits import Limits
@@ -39,19 +39,9 @@ def embedded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("text")
     table = write_checkpoint(folder, "opt-1.3b")
     texts = {"corpus": ["1 2", "3 4"], "queries": ["1 x", "y z"]}
-    for role, lines in texts.items():
-        (folder / f"{role}.jsonl").write_text("".join(f'{{"text": "{t}"}}\n' for t in lines))
-    made = tabulated(
-        "mine", *(segmented(folder / f"{role}.jsonl", window=50, stride=40) for role in texts)
-    )
-    segments, path = folder / "segments.parquet", folder / "embeddings.parquet"
-    tables.write(segments, made, SEGMENTS)
-    files = ["--segments", segments, "--embeddings", path, "--state", folder / "state"]
-    how = ["--embedding", "hidden", "--model", "mine", "--models", table, "--precision", "fp32"]
-    command = [python(), ROOT / "workflow/scripts/embed_text.py", "--name", "mine"]
-    done = subprocess.run(list(map(str, [*command, *files, *how])), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return tables.read(path, TEXT_EMBEDDINGS), done.stderr
+    files = [write_lines(folder / f"{name}.jsonl", *lines) for name, lines in texts.items()]
+    _, paths = of_text(folder, "hidden", "mine", table, *files)
+    return tables.read_all(paths, TEXT_EMBEDDINGS), (folder / "said").read_text()
 
 
 def test_unknown_words_are_counted(embedded):
@@ -68,7 +58,7 @@ def test_unknown_words_are_said(embedded):
     lines = [line for line in said.splitlines() if "does not know" in line]
     assert len(lines) == 2
     assert all(line.startswith("WARNING: mine: its tokenizer does not know ") for line in lines)
-    assert sum("37.5 % of the tokens of the segments" in line for line in lines) == 1
+    assert sum("75 % of the tokens of the segments" in line for line in lines) == 1
     assert sum("75 % of the tokens of the queries" in line for line in lines) == 1
 
 

@@ -181,7 +181,12 @@ def _seed(chance, world: World, seed: int, strings: pd.DataFrame, embeddings, si
 
 
 def text(
-    draw: int, n: int = 300, dense: float = 0.0, by_length: float = 0.3, of_document: float = 0.0
+    draw: int,
+    n: int = 300,
+    dense: float = 0.0,
+    by_length: float = 0.3,
+    of_document: float = 0.0,
+    query_set: str = "queries",
 ) -> pd.DataFrame:
     """A table of kind `text_density`: perplexities with heavy tails, which fall with length.
 
@@ -200,6 +205,7 @@ def text(
     table = pd.DataFrame(
         {
             "language": "licences",
+            "query_set": query_set,
             "segment_id": [f"{draw:04x}{place:08x}" for place in range(n)],
             "embedding": "all-MiniLM-L6-v2",
             "n_characters": np.round(300 * np.exp(0.2 * longer)).astype(int),
@@ -211,6 +217,7 @@ def text(
                 - dense * log_density
                 + spread * chance.normal(size=n)
             ),
+            "response_perplexity": np.nan,
             "kernel": GAUSSIAN,
             "bandwidth": 0.5,
             "log_density": log_density - 4,

@@ -126,6 +126,7 @@ MEMORISING = {
         "figure/*density*",
         "figure/leakage_performance*",
         "figure/effective_epochs*",
+        "figure/learnt_by_heart*",
     ],
     "information": [
         "dataset_intervened",
@@ -176,6 +177,7 @@ DENSE = {
         "figure/density_*",
         "figure/leakage_performance*",
         "figure/effective_epochs*",
+        "figure/learnt_by_heart*",
     ],
     "claims": ["claims"],
     "report": ["report"],
@@ -229,6 +231,7 @@ OF_LEAKAGE = [
             "density_leakage",
             "leakage_performance",
             "effective_epochs",
+            "learnt_by_heart",
             "density_neighbours",
             "density_separation",
             "density_regressions",
@@ -1075,11 +1078,15 @@ CASES = {
     "a text is added to `density/texts`": Case(
         "density={texts: {second: {corpus: config/texts/example-corpus.jsonl, "
         "queries: config/texts/example-queries.jsonl}}}",
-        [*(pattern.replace("*", "second") for pattern in TEXTS), *END],
+        [
+            *("segment_text/second/*", "embed_text/second/*"),
+            *(pattern.replace("*", "second") for pattern in TEXTS[2:]),
+            *END,
+        ],
     ),
     "the file of a text's queries": Case(
         commented("config/texts/example-queries.jsonl", '{"text": "one more query"}'),
-        [*TEXTS, *END],
+        ["segment_text/*/query", "embed_text/*/query", *TEXTS[2:], *END],
     ),
     "`density: null`": Case("density=null", END),
     "`density/leakage_data.py` of the library": Case(

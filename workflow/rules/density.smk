@@ -197,13 +197,15 @@ use rule compare_with_truth as compare_memorised with:
 rule segment_text:
     input:
         corpus=of_text("corpus"),
-        queries=of_text("queries"),
+        queries=query_files,
     output:
         table=dense.SEGMENTS.path,
     log:
-        "logs/segment_text/{language}.log",
+        "logs/segment_text/{language}/{role}.log",
     benchmark:
-        "benchmarks/segment_text/{language}.tsv"
+        "benchmarks/segment_text/{language}/{role}.tsv"
+    wildcard_constraints:
+        role="|".join(own_texts.SEGMENT_ROLES),
     conda:
         "../../envs/analysis.yaml"
     threads: 1
@@ -213,7 +215,9 @@ rule segment_text:
         runtime=60,
     params:
         **made_by("palimpsest.density.segments:of_text"),
+        query_sets=query_sets,
         field=of_text("field"),
+        response=of_text("response"),
         window=of_text("window"),
         stride=of_text("stride"),
     script:
@@ -223,14 +227,17 @@ rule segment_text:
 rule embed_text:
     input:
         segments=dense.SEGMENTS.path,
+        corpus=embedded_corpus,
         models=local_text_models,
         pretrained=ancient(made_text_models),
     output:
         table=dense.TEXT_EMBEDDINGS.path,
     log:
-        "logs/embed_text/{language}.log",
+        "logs/embed_text/{language}/{role}.log",
     benchmark:
-        "benchmarks/embed_text/{language}.tsv"
+        "benchmarks/embed_text/{language}/{role}.tsv"
+    wildcard_constraints:
+        role="|".join(own_texts.SEGMENT_ROLES),
     conda:
         "../../envs/training.yaml"
     threads: text_threads
@@ -249,8 +256,8 @@ rule embed_text:
 
 rule text_density:
     input:
-        segments=dense.SEGMENTS.path,
-        embeddings=dense.TEXT_EMBEDDINGS.path,
+        segments=of_roles(dense.SEGMENTS.path),
+        embeddings=of_roles(dense.TEXT_EMBEDDINGS.path),
         given=given_neighbours,
     output:
         **{kind.name: kind.path for kind in own_texts.OF_TEXT},

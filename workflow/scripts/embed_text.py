@@ -19,6 +19,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--name", required=True, help="name of the text")
     parser.add_argument("--segments", required=True, help="table of segments")
     parser.add_argument("--embeddings", required=True, help="table of this kind to write")
+    parser.add_argument("--corpus", help="table of embeddings of the corpus; for queries only")
     parser.add_argument("--embedding", required=True, help="ngrams, hidden, or a model's folder")
     parser.add_argument("--model", help="language model; without it, queries have no losses")
     parser.add_argument("--models", required=True, help="the table of models (TSV)")

@@ -2,7 +2,7 @@
 
 The paper chooses by eye a range of lengths in which perplexity hardly depends on length, and drops
 the few largest perplexities. Here the range is the central half of the lengths, with both its ends.
-Perplexities above 500 are dropped, which is the paper's bound.
+Perplexities above 500, and those of responses above 60, are dropped, which are the paper's bounds.
 
 Source: LMD3: Language Model Data Density Dependence, section 6.2, figures 4 and 5, appendix A.7.
 """
@@ -14,7 +14,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from palimpsest.density.kinds import ACCURACY, BINS, DENSITY_BINS, PERPLEXITY, TEXT_BINS
+from palimpsest.density.kinds import (
+    ACCURACY,
+    BINS,
+    DENSITY_BINS,
+    OUTCOMES_OF_TEXT,
+    PERPLEXITY,
+    RESPONSE,
+    TEXT_BINS,
+)
 from palimpsest.density.rounding import OF_DISTANCE, is_flat, of_log_density
 from palimpsest.lazy_import import lazy_import
 from palimpsest.statistics import student, wilson
@@ -25,7 +33,8 @@ pd = lazy_import("pandas")
 MOST_BINS = 20
 FEWEST_STRINGS = 10  # distinct strings per bin; with fewer strings, there are fewer bins, or none
 CENTRAL = 0.5  # share of the distinct strings whose lengths make the window
-MOST_PERPLEXITY = 500.0
+MOST_PERPLEXITY, MOST_OF_RESPONSE = 500.0, 60.0
+MOST = {PERPLEXITY: MOST_PERPLEXITY, RESPONSE: MOST_OF_RESPONSE}
 EXACT, LOCAL, RANDOM, DISTANCE = "exact", "local", "random", "distance"
 X_OF_PART = {
     EXACT: "log_density",
@@ -48,14 +57,14 @@ def binned(
     Parameters
     ----------
     strings : columns string_id, length, x and y; rows without x or y do not count
-    outcome : `perplexity`, without values above 500; its interval is Student's. Or
-        `accuracy`, from 0 to 1; its interval is Wilson's, in which the strings are the trials
+    outcome : `perplexity`, without values above 500, or `response perplexity`, without values
+        above 60; their intervals are Student's. Or `accuracy`, from 0 to 1; its interval is
+        Wilson's, in which the strings are the trials
     most_bins : number of bins, if there are enough strings
     magnitude : that of `rounding.is_flat` for x
     """
     rows = strings.dropna(subset=["x", "y"])
-    if outcome == PERPLEXITY:
-        rows = rows[rows["y"] <= MOST_PERPLEXITY]
+    rows = rows[rows["y"] <= MOST.get(outcome, np.inf)]
     rows, shortest, longest = _of_similar_length(rows)
     most_bins = min(most_bins, rows["string_id"].nunique() // FEWEST_STRINGS)
     if most_bins < 1 or is_flat(rows["x"], magnitude):
@@ -125,7 +134,7 @@ def text_bins(density: pd.DataFrame) -> pd.DataFrame:
     Local and random parts are only there with an approximation.
     """
     density = density.rename(columns={"n_characters": "length", "segment_id": "string_id"})
-    return _tabulated(density, {PERPLEXITY: PERPLEXITY}, tuple(X_OF_PART), TEXT_BINS, _of_text)
+    return _tabulated(density, OUTCOMES_OF_TEXT, tuple(X_OF_PART), TEXT_BINS, _of_text)
 
 
 def _of_text(part: str, kernel: str, bandwidth: float) -> float:

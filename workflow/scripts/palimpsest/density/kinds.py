@@ -17,6 +17,9 @@ CHOICE = "choice"
 TRAINED, UNSEEN = "trained", "unseen"
 TOP_K, LENGTH = "top-k distance", "length"
 PERPLEXITY, ACCURACY = "perplexity", "accuracy"
+RESPONSE = "response perplexity"
+# The outcomes of a text, and their columns in the table `text_density`
+OUTCOMES_OF_TEXT = {PERPLEXITY: "perplexity", RESPONSE: "response_perplexity"}
 LEAK_CONDITION, ON_DENSITY, ON_BOTH = "leak condition", "density", "density and distance"
 ON_DISTANCE = "distance"
 # For texts: the density over a random sample of the corpus alone
@@ -26,12 +29,14 @@ FOLDER = "results/density/{recipe}/{model}/{language}/n{size}"
 RUN = FOLDER + "-seed{seed}/{variant}"
 OF_VARIANT = FOLDER + "/{variant}"
 OF_TEXT = "results/density/texts/{language}"
+# The corpus of a text, or its queries: a new set of queries leaves the corpus as it is.
+OF_ROLE = f"{OF_TEXT}/{{role}}"
 
 columns = SHARED.extended("""
 vector vector: mean over the string of the last hidden states, of length 1
 embedding str: hidden (mean of the last hidden states of the model under study, of length 1) or
-    ngrams (counts of one to three symbols in a row, of length 1); for a text, the model's name;
-    null in a regression without density, and for the estimator `length`
+    ngrams (counts of one to three symbols in a row, of length 1); for a text, also the name of a
+    model of sentences; null in a regression without density, and for the estimator `length`
 kernel str: gaussian or exponential; null in a regression without density
 bandwidth float: bandwidth of the kernel, in units of the embedding; null in a regression without
     density
@@ -115,6 +120,10 @@ association_censored float?: the same, for comparing trained with unseen strings
 share_never_memorised float: share of the strings that are never memorised
 share_censored float: share of the strings that count as never in `association_censored`
 role str: corpus or query
+query_set str: name of the set of queries in `density/texts`; queries, if there is only one
+response str?: the response to the query; null for none
+response_perplexity float?: exp(loss per token) of the response to the query, given the query; null
+    without a response or a language model
 segment_id str: name of the segment: that of its text, as of a string
 text str: the words, separated by blanks
 n_words int: number of words
@@ -219,6 +228,19 @@ DENSITY_BINS = Kind(
     f"{FOLDER}/bins.parquet",
     columns(f"model language size embedding kernel bandwidth part {BINS}"),
 )
+BY_HEART = Kind(
+    "by_heart",
+    "One row per seed, condition of the factorial, kind of test strings and measured epoch: are "
+    "leaked strings learnt by heart?",
+    f"{FOLDER}/by_heart.parquet",
+    columns(
+        """
+        model language size seed n_copies paraphrases string_role epoch loss answer_right n_strings
+        """,
+        loss="float: mean over the strings, nats per predicted token",
+        answer_right="float?: share of right answers; null if the language has none",
+    ),
+)
 TRUTH = Kind(
     "truth",
     "One row per seed, kind of strings, embedding and setting of an estimator: whether the "
@@ -252,19 +274,29 @@ MEMORISED = Kind(
 )
 SEGMENTS = Kind(
     "segments",
-    "One row per distinct segment of a text: a window of words.",
-    f"{OF_TEXT}/segments.parquet",
+    "One row per distinct segment of a text's corpus, or of each of its sets of queries: a window "
+    "of words, or a whole query that has a response.",
+    f"{OF_ROLE}/segments.parquet",
     of_text(
-        "language role segment_id text n_words n_characters document count",
+        """
+        language role query_set segment_id text response n_words n_characters document count
+        """,
         count="int: copies of the segment",
+        query_set="str?: name of the set of queries; null for the corpus",
     ),
 )
 TEXT_EMBEDDINGS = Kind(
     "text_embeddings",
     "One row per segment: its vector of length 1 and, for queries, the model's loss.",
-    f"{OF_TEXT}/embeddings.parquet",
+    f"{OF_ROLE}/embeddings.parquet",
     of_text(
-        "language role segment_id embedding vector count n_tokens n_unknown nll",
+        """
+        language role query_set segment_id embedding vector count n_tokens n_unknown nll
+        response_tokens response_nll
+        """,
+        query_set="str?: name of the set of queries; null for the corpus",
+        response_tokens="int?: number of predicted tokens of the response; null without one",
+        response_nll="float?: negative log likelihood of the response given the query, nats",
         count="int: copies of the segment",
         vector="vector: the embedding, of length 1",
         n_tokens="int?: number of predicted tokens; null without a language model",
@@ -277,8 +309,9 @@ TEXT_DENSITY = Kind(
     f"{OF_TEXT}/density.parquet",
     of_text(
         """
-        language segment_id embedding n_characters document perplexity kernel bandwidth log_density
-        log_local log_random log_approximate local_share k nearest mean_distance
+        language query_set segment_id embedding n_characters document perplexity
+        response_perplexity kernel bandwidth log_density log_local log_random log_approximate
+        local_share k nearest mean_distance
         """,
         log_density="float?: log of the exact density; null if only algorithm 1 was asked for",
         perplexity="float?: of the query; null without a language model",
@@ -286,17 +319,25 @@ TEXT_DENSITY = Kind(
 )
 TEXT_BINS = Kind(
     "text_bins",
-    "One row per kernel, bandwidth, part and bin: perplexity of queries of similar length, from "
-    "sparse to dense; a text without a language model has no rows.",
+    "One row per set of queries, kernel, bandwidth, part, outcome and bin: perplexity of queries "
+    "of similar length and of their responses, from sparse to dense; a text without a language "
+    "model has no rows.",
     f"{OF_TEXT}/bins.parquet",
-    of_text(f"language embedding kernel bandwidth part {BINS}"),
+    of_text(
+        f"language query_set embedding kernel bandwidth part {BINS}",
+        outcome="str: perplexity (of the query) or response perplexity (of the response to it)",
+    ),
 )
 TEXT_REGRESSIONS = Kind(
     "text_regressions",
-    "One row per regression and fixed effect; a text without a language model has no rows.",
+    "One row per set of queries, outcome, regression and fixed effect; a text without a language "
+    "model has no rows.",
     f"{OF_TEXT}/regressions.parquet",
-    of_text(f"language regression outcome predictor embedding {REGRESSED}"),
+    of_text(
+        f"language query_set regression outcome predictor embedding {REGRESSED}",
+        outcome="str: perplexity (of the query) or response perplexity (of the response to it)",
+    ),
 )
 KINDS = kinds_in(globals())
 # Of the runs of a factorial, made by one job
-OF_FACTORIAL = (LEAKAGE, SEPARATION, RETRIEVAL, DENSITY_BINS)
+OF_FACTORIAL = (LEAKAGE, SEPARATION, RETRIEVAL, DENSITY_BINS, BY_HEART)

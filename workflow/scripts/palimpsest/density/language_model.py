@@ -6,8 +6,9 @@ tokenizer. A start token precedes each text, so that every token of the text is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import torch
@@ -73,46 +74,67 @@ class LanguageModel:
         on_cpu = self.models.device.type == "cpu"
         self.batch_size = min(batch_size, AT_ONCE_ON_CPU) if on_cpu else batch_size
 
-    def mean_hidden(self, texts: list[str]) -> np.ndarray:
-        """The mean float32[texts, D] of the last hidden states over each text's tokens."""
-        encoded = self._encoded(texts)
-        self._unknown(encoded, texts, "segments", "embeddings")
-        return mean_states(self.models, encoded, self._batches(encoded), dtype=np.float32)
+    def mean_hidden(self, texts: Callable[[], Iterator[list[str]]]) -> Iterator[np.ndarray]:
+        """The mean float32[texts, D] of the last hidden states over each text's tokens, by parts.
 
-    def measure(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        `texts` gives the texts in parts, and can be called again.
+        """
+        n_unknown = n_tokens = 0
+        for part in texts():
+            encoded = self._encoded(part)
+            n_unknown += self._unknown(encoded).sum()
+            n_tokens += encoded.n_tokens.sum()
+            yield mean_states(self.models, encoded, self._batches(encoded), dtype=np.float32)
+        self._warn(n_unknown / max(1, n_tokens), chain.from_iterable(texts()), "segments")
+
+    def measure(
+        self, texts: list[str], prompts: list[int] | None = None, what: str = "queries"
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """For each text, how many tokens it has, how many are unknown, and its nll in nats.
 
-        The numbers are int64[texts], the nll is float64[texts]. Warns of unknown tokens: one token
-        stands for any word, so a model predicts it easily.
+        The numbers are int64[texts], the nll is float64[texts]. `prompts` are the numbers of the
+        first letters of each text that are its prompt, whose tokens do not count. `what` names the
+        texts. Warns of unknown tokens: one token stands for any word, so a model predicts it
+        easily.
+
+        Raises `UserError` as `encode_texts` does.
         """
-        encoded = self._encoded(texts)
+        encoded = self._encoded(texts, prompts)
 
         def predict(rows_MB: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
             batch = encoded.batch(rows_MB[0], self.models.device)
             return self.models.logits(batch.ids_BT.unsqueeze(0)), batch.targets_BT.unsqueeze(0)
 
         (found,) = measure([list(self._batches(encoded))], [len(texts)], predict)
-        n_unknown = self._unknown(encoded, texts, "queries", "perplexities")
+        n_unknown = self._unknown(encoded)
+        share = n_unknown.sum() / encoded.n_tokens.sum()
+        self._warn(share, texts, what, "perplexities")
         return encoded.n_tokens, n_unknown, found[0]
 
-    def _unknown(
-        self, encoded: TokenisedStrings, texts: list[str], what: str, numbers: str
-    ) -> np.ndarray:
-        """Number of unknown tokens int64[texts]; warns of them and of left-out characters."""
+    def _unknown(self, encoded: TokenisedStrings) -> np.ndarray:
+        """Number of unknown tokens int64[texts] among those that are predicted."""
         place = np.arange(encoded.ids.shape[1])
-        is_text = (place >= 1) & (place < encoded.lengths[:, None])
-        n_unknown = (is_text & np.isin(encoded.ids, unknown_ids(self.tokenizer))).sum(axis=1)
-        warn_of_unknown(self.row.model, n_unknown.sum() / encoded.n_tokens.sum(), what, numbers)
+        contexts = np.broadcast_to(encoded.contexts, encoded.lengths.shape)
+        is_text = (place >= contexts[:, None]) & (place < encoded.lengths[:, None])
+        return (is_text & np.isin(encoded.ids, unknown_ids(self.tokenizer))).sum(axis=1)
+
+    def _warn(
+        self, share: float, texts: Iterable[str], what: str, numbers: str = "embeddings"
+    ) -> None:
+        """Warn of a share of unknown tokens, and of characters without a token."""
+        warn_of_unknown(self.row.model, share, what, numbers)
         warn_of_left_out(self.row.model, self.tokenizer, texts, what, numbers)
-        return n_unknown
 
     def close(self) -> None:
         """Leave the group of processes. The model cannot be used after that."""
         self.holder.close()
 
-    def _encoded(self, texts: list[str]) -> TokenisedStrings:
+    def _encoded(self, texts: list[str], prompts: list[int] | None = None) -> TokenisedStrings:
         what, remedy = "segment", "make the window of the text smaller"
-        return encode_texts(self.row.model, self.tokenizer, self.limits, texts, what, remedy)
+        if prompts is not None:
+            what, remedy = "query with its response", "leave it out of the queries"
+        name, limits = self.row.model, self.limits
+        return encode_texts(name, self.tokenizer, limits, texts, what, remedy, prompts)
 
     def _batches(self, encoded: TokenisedStrings) -> Iterator[np.ndarray]:
         rows = np.arange(len(encoded.lengths))

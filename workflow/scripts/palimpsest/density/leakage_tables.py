@@ -66,22 +66,25 @@ class Results:
     def keys(self) -> dict:
         return {name: self.trace.run[name] for name in ("model", "language", "size", "seed")}
 
-    def tested(self) -> pd.DataFrame:
-        """The test strings, indexed by `string_id`: role, group, length, loss and answer."""
+    def tested(self, epoch: int = -1) -> pd.DataFrame:
+        """The test strings, indexed by `string_id`: role, group, length, loss and answer.
+
+        `epoch` is the place of an epoch among those that are measured; the last one, by default.
+        """
         strings = self.strings[self.strings["role"].isin(kinds.TESTED)].set_index("string_id")
-        losses = pd.Series(self.trace.loss[-1], self.trace.string_ids)
+        losses = pd.Series(self.trace.loss[epoch], self.trace.string_ids)
         found = pd.DataFrame(
             {
                 "string_role": strings["role"],
                 "group": strings["group"],
                 "length": strings["text"].str.split().str.len(),
                 "loss": losses.loc[strings.index],
-                **self._answers(strings.index),
+                **self._answers(strings.index, epoch),
             }
         )
         return found.rename_axis("string_id")
 
-    def _answers(self, names: pd.Index) -> dict[str, pd.api.extensions.ExtensionArray]:
+    def _answers(self, names: pd.Index, epoch: int) -> dict[str, pd.api.extensions.ExtensionArray]:
         """Whether the answers of test strings are right, and of how many; null without choices.
 
         A right answer has the highest probability of all choices, as the rank accuracy of LMD3,
@@ -94,7 +97,7 @@ class Results:
                 "answer_right": pd.array([pd.NA] * len(names), dtype="boolean"),
                 "n_choices": pd.array([pd.NA] * len(names), dtype="Int64"),
             }
-        nll = pd.Series(self.trace.nll[-1], self.trace.string_ids)
+        nll = pd.Series(self.trace.nll[epoch], self.trace.string_ids)
         of_string = wrong["role"].str.rpartition("-")[2].to_numpy()
         others = nll.loc[wrong["string_id"]].groupby(of_string)
         return {
@@ -139,6 +142,7 @@ def factorial(
         kinds.DENSITY_BINS.name: leakage_bins(leakage),
         kinds.SEPARATION.name: separation_table(runs),
         kinds.RETRIEVAL.name: pd.concat(retrieved, ignore_index=True),
+        kinds.BY_HEART.name: by_heart_table(runs),
     }
 
 
@@ -178,6 +182,25 @@ def leakage_table(runs: Iterable[Results], kernel: str, bandwidth: float) -> pd.
         found = of_setting.merge(about, on="string_id")
         parts.append(found.merge(beside, on=["string_id", "embedding"]))
     return pd.concat(parts, ignore_index=True)[kinds.LEAKAGE.names]
+
+
+def by_heart_table(runs: Iterable[Results]) -> pd.DataFrame:
+    """How well test strings are predicted after every epoch that is measured.
+
+    Source: LMD3, figure 16: accuracy on test questions by the number of epochs on them.
+    """
+    parts = []
+    for run in runs:
+        for place, epoch in enumerate(run.trace.epochs):
+            tested = run.tested(place).astype({"answer_right": float})
+            means = tested.groupby("string_role").agg(
+                loss=("loss", "mean"),
+                answer_right=("answer_right", "mean"),
+                n_strings=("loss", "size"),
+            )
+            about = {**run.keys, **run.leak._asdict(), "epoch": int(epoch)}
+            parts.append(means.reset_index().assign(**about))
+    return pd.concat(parts, ignore_index=True)[kinds.BY_HEART.names]
 
 
 def once(leakage: pd.DataFrame) -> pd.DataFrame:

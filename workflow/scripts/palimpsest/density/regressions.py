@@ -246,7 +246,9 @@ def standardised(values: ArrayLike, magnitude: float | None = None) -> np.ndarra
 
 
 def regress_text(density: pd.DataFrame) -> pd.DataFrame:
-    """Regressions of a text's perplexity on density, on distance, and on both.
+    """Regressions of perplexity on density, on distance, and on both, for each set of queries.
+
+    The outcome is the perplexity of the query or, for queries with responses, of the response.
 
     The density is the local part, as in the paper, or the exact one without an approximation. With
     an approximation, the random part has a regression, too, because the paper finds the opposite
@@ -266,12 +268,21 @@ def regress_text(density: pd.DataFrame) -> pd.DataFrame:
     Raises `UserError` if columns are missing, or if the table is of several texts.
     """
     _check_table(density, kinds.TEXT_DENSITY, ["language"])
-    known = density[density["perplexity"].notna()]
-    known = known.sort_values([*kinds.OF_SETTING, "segment_id"], kind="stable", ignore_index=True)
     rows = []
+    for name, queries in density.groupby("query_set", sort=False):
+        for outcome, column in kinds.OUTCOMES_OF_TEXT.items():
+            about = {"language": queries["language"].iloc[0], "query_set": name, "outcome": outcome}
+            known = queries[queries[column].notna()]
+            rows += [about | row for row in _of_outcome(known, column)]
+    return _tabulated(rows, kinds.TEXT_REGRESSIONS)
+
+
+def _of_outcome(known: pd.DataFrame, column: str) -> Iterator[dict]:
+    """The rows of the regressions of one column on the queries of one set."""
+    known = known.sort_values([*kinds.OF_SETTING, "segment_id"], kind="stable", ignore_index=True)
     for place, (_, table) in enumerate(known.groupby(kinds.OF_SETTING, sort=True)):
         asked = regressions_of_text(table)
-        values = table["perplexity"].to_numpy(dtype=float)
+        values = table[column].to_numpy(dtype=float)
         intercepts = random_intercepts(
             {"length": length_bins(table["n_characters"].to_numpy()), "document": table["document"]}
         )
@@ -280,11 +291,7 @@ def regress_text(density: pd.DataFrame) -> pd.DataFrame:
             terms = np.column_stack(list(regression.terms.values()))
             fitted = fit(values, terms, intercepts)
             p_kinds = [SATTERTHWAITE] * (1 + terms.shape[1])
-            columns = {"outcome": kinds.PERPLEXITY, **regression.columns}
-            rows += _rows(columns, regression, fitted, fitted.p_values, p_kinds)
-    return _tabulated(
-        [{"language": known["language"].iloc[0], **r} for r in rows], kinds.TEXT_REGRESSIONS
-    )
+            yield from _rows(regression.columns, regression, fitted, fitted.p_values, p_kinds)
 
 
 def regressions_of_text(rows: pd.DataFrame) -> list[Regression]:

@@ -3,8 +3,9 @@
 A text's words are what is between blanks, tabs and line breaks. The first window begins at the
 first word, and each further window begins `stride` words later, until a window reaches the end of
 the text. So the last window may be shorter, and a text that is shorter than a window is one
-segment. Windows do not reach from one text into the next. Equal texts have equal segments, so a
-query that is also a text of the corpus is found at distance 0.
+segment. Windows do not reach from one text into the next. Queries with responses are not cut.
+Equal texts have equal segments, so a query that is also a text of the corpus is found at distance
+0.
 
 Source: LMD3: Language Model Data Density Dependence, appendices A.1.1, A.1.2 and A.2.5.
 """
@@ -14,8 +15,9 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pandas as pd
@@ -24,14 +26,13 @@ from palimpsest.corpora import String, TextCorpus, text_of
 from palimpsest.datasets.strings import string_id
 from palimpsest.density.kinds import SEGMENTS
 from palimpsest.density.sizes import check_text
-from palimpsest.density.texts import FIELD, TEXTS
+from palimpsest.density.texts import CORPUS, FIELD, QUERIES, QUERY, RESPONSE, TEXTS
 from palimpsest.errors import Notice, UserError
 from palimpsest.making import makes
 from palimpsest.plain_text import same_when_composed, unseen_characters
 from palimpsest.tables import user_tables
 from palimpsest.tables.user_values import written
 
-CORPUS, QUERY = "corpus", "query"
 EXAMPLE = '{"text": "some words"}'
 
 
@@ -49,12 +50,14 @@ class Segments(NamedTuple):
     """The segments of a file of texts.
 
     `documents` has the text of each segment: its number, from 1. `texts` has what tells the texts
-    apart, a digest of the words of each.
+    apart, a digest of the words of each. `responses` has the response to each segment, by the
+    segment; it is empty in a file without responses.
     """
 
     corpus: TextCorpus
     documents: list[int]
     texts: list[str]
+    responses: Mapping[String, str] = MappingProxyType({})
 
 
 def segmented(path: str | Path, window: int, stride: int, field: str = FIELD) -> Segments:
@@ -74,13 +77,36 @@ def segmented(path: str | Path, window: int, stride: int, field: str = FIELD) ->
     return Segments(TextCorpus(str(path), segments), documents, texts)
 
 
+def answered(path: str | Path, response: str = RESPONSE, field: str = FIELD) -> Segments:
+    """A file of queries with responses: each distinct query is one segment, which is not cut.
+
+    A query may lack a response. Raises `UserError` as `read_texts` does, and if a response is no
+    text. If a query is there with several responses, the first one counts, and a line says so.
+    """
+    queries, texts, responses, n_others = [], [], {}, 0
+    for _, query, given in read_answered(path, response, field):
+        words = tuple(sys.intern(word) for word in query.split())
+        queries.append(words)
+        texts.append(string_id(words))
+        if given is not None:
+            given = " ".join(given.split())
+            n_others += responses.setdefault(words, given) != given
+    if n_others:
+        what = f"{path}: other responses to a query that is there before: {n_others}"
+        warnings.warn(Notice(f"{what}; the first response counts"), stacklevel=2)
+    documents = list(range(1, 1 + len(queries)))
+    return Segments(TextCorpus(str(path), queries), documents, texts, responses)
+
+
 @makes(SEGMENTS)
 def of_text(
     corpus: str,
-    queries: str,
+    queries: Sequence[str],
     language: str,
     *,
+    query_sets: Sequence[str],
     field: str,
+    response: str,
     window: int,
     stride: int,
     neighbours: int,
@@ -88,23 +114,47 @@ def of_text(
     m1: int,
     m2: int,
 ) -> pd.DataFrame:
-    """The segments of a text: those of its corpus, and of its queries.
+    """The segments of a text's corpus or, with files of queries, of its queries.
 
-    `corpus` and `queries` are paths, and `language` is the name of the text. `neighbours` and the
-    sizes of an approximation (all 0: none) change no segment: the corpus must have enough of them.
+    `corpus` and `queries` are paths, `query_sets` names the sets of queries, and `language` is the
+    name of the text. `response` is the field of a response; files
+    without this field have none. `neighbours` and the sizes of an approximation (all 0: none)
+    change no segment: the corpus must have enough of them.
 
-    Raises `UserError` as `segmented` and `check_text` do.
+    Raises `UserError` as `segmented` and `check_text` do, and if no file has the field of
+    responses, unless the field has its usual name.
     """
-    of_corpus, of_queries = (segmented(path, window, stride, field) for path in (corpus, queries))
+    of_corpus = segmented(corpus, window, stride, field)
     name, sizes = f"density/texts/{language}", {"k": k, "m1": m1, "m2": m2}
-    check_text(f"{name}/corpus", len(of_corpus.corpus.strings), neighbours, sizes if k else None)
-    say_duplicates(name, of_corpus, of_queries)
-    return tabulated(language, of_corpus, of_queries)
+    if not query_sets:
+        n = len(of_corpus.corpus.strings)
+        check_text(f"{name}/corpus", n, neighbours, sizes if k else None)
+        say_duplicates(name, of_corpus)
+        return tabulated(language, of_corpus)
+    sets, n_answered = {}, 0
+    for own, path in zip(query_sets, queries, strict=True):
+        if response in user_tables.columns_of(path):
+            sets[own] = answered(path, response, field)
+            n_answered += 1
+        else:
+            sets[own] = segmented(path, window, stride, field)
+    if response != RESPONSE and not n_answered:
+        raise UserError(
+            f"{', '.join(queries)}: no column {response!r}, which {name}/response names; leave the "
+            "key out, or name the column of the responses"
+        )
+    say_duplicates(name, of_corpus, sets)
+    return tabulated(language, sets)
 
 
-def tabulated(name: str, corpus: Segments, queries: Segments) -> pd.DataFrame:
-    parts = [_rows(role, text) for role, text in ((CORPUS, corpus), (QUERY, queries))]
-    return pd.concat(parts, ignore_index=True).assign(language=name)[SEGMENTS.names]
+def tabulated(name: str, segments: Segments | Mapping[str, Segments]) -> pd.DataFrame:
+    """The table of a corpus or, of several by name, of sets of queries."""
+    if isinstance(segments, Segments):
+        frame = _rows(CORPUS, segments).assign(query_set=None)
+    else:
+        parts = [_rows(QUERY, own).assign(query_set=of_set) for of_set, own in segments.items()]
+        frame = pd.concat(parts, ignore_index=True)
+    return frame.assign(language=name)[SEGMENTS.names].astype({"query_set": "string"})
 
 
 def _rows(role: str, text: Segments) -> pd.DataFrame:
@@ -118,6 +168,7 @@ def _rows(role: str, text: Segments) -> pd.DataFrame:
             "role": role,
             "segment_id": [string_id(segment) for segment in counts],
             "text": joined,
+            "response": pd.array([text.responses.get(s) for s in counts], dtype="string"),
             "n_words": [len(segment) for segment in counts],
             "n_characters": [len(words) for words in joined],
             "document": [first[segment] for segment in counts],
@@ -143,6 +194,24 @@ def read_texts(path: str | Path, field: str = FIELD) -> Iterator[str]:
         raise UserError(f"{path}: has no texts; write one text a row, such as {EXAMPLE}")
 
 
+def read_answered(
+    path: str | Path, response: str, field: str = FIELD
+) -> Iterator[tuple[str, str, str | None]]:
+    """Yield where a query is, the query, and its response, which may be None.
+
+    Raises `UserError` as `read_texts` does; a response must be null or a text with words, too.
+    """
+    found = False
+    for where, (text, given) in user_tables.read_cells(path, TEXTS, field, response):
+        _check(where, field, text)
+        if given is not None:
+            _check(where, response, given)
+        found = True
+        yield where, text, given
+    if not found:
+        raise UserError(f"{path}: has no texts; write one text a row, such as {EXAMPLE}")
+
+
 def _check(where: str, field: str, text: object) -> None:
     """Raise `UserError` unless a value is a text with words that can be written in UTF-8."""
     if not isinstance(text, str):
@@ -159,25 +228,38 @@ def _check(where: str, field: str, text: object) -> None:
         ) from None
 
 
-def say_duplicates(name: str, corpus: Segments, queries: Segments) -> None:
-    """Warn of repeated texts, and of words that only look alike; one line for each finding."""
+def say_duplicates(name: str, corpus: Segments, sets: Mapping[str, Segments] | None = None) -> None:
+    """Warn of repeated texts, and of words that only look alike; one line for each finding.
+
+    Without sets of queries, only of repeated texts of the corpus.
+    """
 
     def say(what: str) -> None:
         warnings.warn(Notice(f"{name}: {what}"), stacklevel=3)
 
-    known, asked = set(corpus.texts), set(queries.texts)
-    for role, text, distinct, meaning in (
-        ("corpus", corpus, known, "each copy counts"),
-        ("queries", queries, asked, "each text is asked once"),
-    ):
-        if copies := len(text.texts) - len(distinct):
-            say(f"copies of other texts in the {role}: {copies} of {len(text.texts)}; {meaning}")
-    if shared := len(asked & known):
-        say(
-            f"queries that are also texts of the corpus: {shared} of {len(asked)}; they are at "
-            "distance 0 from it"
-        )
-    words = {*corpus.corpus.alphabet.terminals, *queries.corpus.alphabet.terminals}
+    known = set(corpus.texts)
+    if sets is None:
+        if copies := len(corpus.texts) - len(known):
+            say(
+                f"copies of other texts in the corpus: {copies} of {len(corpus.texts)}; each copy "
+                "counts"
+            )
+        return
+    for own, queries in sets.items():
+        asked, what = set(queries.texts), QUERIES if own == QUERIES else f"{QUERIES} {own}"
+        if copies := len(queries.texts) - len(asked):
+            say(
+                f"copies of other texts in the {what}: {copies} of {len(queries.texts)}; each text "
+                "is asked once"
+            )
+        if shared := len(asked & known):
+            say(
+                f"{what} that are also texts of the corpus: {shared} of {len(asked)}; they are at "
+                "distance 0 from it"
+            )
+    words = {*corpus.corpus.alphabet.terminals}.union(
+        *(queries.corpus.alphabet.terminals for queries in sets.values())
+    )
     if unseen := unseen_characters(words):
         named = ", ".join(f"U+{ord(character):04X}" for character in unseen[:3])
         n_words = sum(not set(unseen).isdisjoint(word) for word in words)

@@ -8,7 +8,7 @@ Source: LMD3: Language Model Data Density Dependence, sections 5.4 and 6.2, algo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,15 +32,25 @@ from palimpsest.density.given_neighbours import read_neighbours
 from palimpsest.density.kinds import SEGMENTS, TEXT_DENSITY, TEXT_EMBEDDINGS
 from palimpsest.density.neighbours import Index, Neighbours
 from palimpsest.density.regressions import regress_text
-from palimpsest.density.segments import CORPUS, QUERY
 from palimpsest.density.sizes import IVF, Approximation, check_text
-from palimpsest.density.texts import OF_TEXT
+from palimpsest.density.texts import CORPUS, OF_TEXT, QUERY, SEGMENT_ROLES
 from palimpsest.errors import UserError
 from palimpsest.making import makes
 
 # The columns that `segments` adds to `text_embeddings`
 MORE = ["n_characters", "document"]
+OF_QUERY = ["query_set", "segment_id"]  # what tells queries apart
+# The columns of a query, whatever the setting
+ABOUT = [
+    *("language", *OF_QUERY, "embedding", "n_characters", "document", "perplexity"),
+    "response_perplexity",
+]
+LOSSES = (
+    ("perplexity", "nll", "n_tokens"),
+    ("response_perplexity", "response_nll", "response_tokens"),
+)
 BATCH = 4096  # rows of the table that are read at a time
+OfRoles = Sequence[str | Path]  # the tables of the corpus and of the queries
 
 
 class TableCorpus:
@@ -108,8 +118,9 @@ def vectors_in(table: pa.Table) -> np.ndarray:
 class EmbeddedText:
     """The embedded segments of a text.
 
-    `queries` has a row for each distinct query, with the columns language, segment_id, embedding,
-    n_characters, document and perplexity (NaN without a language model). `query_vectors`
+    `queries` has a row for each distinct query of a set, with the columns language, query_set,
+    segment_id, embedding, n_characters, document, and perplexity and response_perplexity (NaN
+    without a language model or a response). `query_vectors`
     float32[queries, D] are their embeddings. `corpus` are those of the corpus; a segment with n
     copies occurs n times.
     """
@@ -119,35 +130,43 @@ class EmbeddedText:
     corpus: Corpus
 
 
-def read_embedded(segments: str | Path, embeddings: str | Path) -> EmbeddedText:
+def read_embedded(segments: OfRoles, embeddings: OfRoles) -> EmbeddedText:
     """Read the tables `segments` and `text_embeddings` of one text.
 
     Raises `UserError` if a table is broken, or if they are not of the same segments.
     """
-    corpus = TableCorpus(embeddings)
-    known = tables.read_arrow(segments, SEGMENTS, ["role"], [("role", "=", CORPUS)])
-    of_queries = [("role", "=", QUERY)]
-    own = tables.read_arrow(segments, SEGMENTS, ["segment_id", *MORE], of_queries).to_pandas()
-    rows = tables.read_arrow(embeddings, TEXT_EMBEDDINGS, filters=of_queries)
+    segments, embeddings = (
+        dict(zip(SEGMENT_ROLES, each, strict=True)) for each in (segments, embeddings)
+    )
+    corpus = TableCorpus(embeddings[CORPUS])
+    known = tables.read_arrow(segments[CORPUS], SEGMENTS, ["role"])
+    own = tables.read_arrow(segments[QUERY], SEGMENTS, [*OF_QUERY, *MORE]).to_pandas()
+    rows = tables.read_arrow(embeddings[QUERY], TEXT_EMBEDDINGS)
     queries = rows.drop_columns(["vector"]).to_pandas()
-    are_same = sorted(queries["segment_id"]) == sorted(own["segment_id"])
-    if not are_same or len(known) != corpus.n_segments:
-        raise UserError(f"{embeddings}: is not of the segments in {segments}; {remake(embeddings)}")
+    are_same = {
+        CORPUS: len(known) == corpus.n_segments,
+        QUERY: queries[OF_QUERY].equals(own[OF_QUERY]),
+    }
+    for role, is_same in are_same.items():
+        if not is_same:
+            path = embeddings[role]
+            raise UserError(f"{path}: is not of the segments in {segments[role]}; {remake(path)}")
     widths = sorted({corpus.width, *rows["vector"].combine_chunks().value_lengths().to_pylist()})
     if len(widths) > 1:
         raise UserError(
-            f"{embeddings}: has vectors of {widths[0]} and of {widths[-1]} dimensions; "
-            f"{remake(embeddings)}"
+            f"{embeddings[QUERY]}: has vectors of {widths[-1]} dimensions, and the corpus of "
+            f"{corpus.width}; {remake(embeddings[QUERY])}"
         )
-    queries[MORE] = own.set_index("segment_id").loc[queries["segment_id"], MORE].to_numpy()
-    queries["perplexity"] = np.exp(queries["nll"] / queries["n_tokens"])
+    queries[MORE] = own[MORE]
+    for name, nll, n_tokens in LOSSES:
+        queries[name] = np.exp(queries[nll] / queries[n_tokens].astype(float))
     return EmbeddedText(queries, vectors_in(rows), corpus)
 
 
 @makes(*OF_TEXT)
 def of_text(
-    segments: str,
-    embeddings: str,
+    segments: OfRoles,
+    embeddings: OfRoles,
     language: str,
     *,
     kernels: Kernels,
@@ -157,9 +176,10 @@ def of_text(
 ) -> dict[str, pd.DataFrame]:
     """The density of a text's corpus at its queries, and what it says of a model's perplexity.
 
-    `segments` and `embeddings` are paths, and `language` is the name of the text. `given` is a file
-    of neighbours that another program found. For the other arguments, see `text_density`;
-    `approximation` has the sizes by name, and whether the exact density is summed as well.
+    `segments` and `embeddings` are the paths of the corpus and of the queries, and `language` is
+    the name of the text. `given` is a file of neighbours that another program found. For the other
+    arguments, see `text_density`; `approximation` has the sizes by name, and whether the exact
+    density is summed as well.
     """
     text = read_embedded(segments, embeddings)
     corpus = f"density/texts/{language}/corpus"
@@ -168,7 +188,12 @@ def of_text(
     nearest = None
     if given:
         k = max(neighbours, sizes.k if sizes else 0)
-        nearest = read_neighbours(given, text.queries["segment_id"], text.corpus.places, k)
+        names = text.queries["segment_id"]
+        distinct = names.unique()
+        nearest = read_neighbours(given, distinct, text.corpus.places, k)
+        # A query can be in several sets.
+        places = pd.Index(distinct).get_indexer(names)
+        nearest = Neighbours(*(part[places] for part in nearest))
     is_exact = approximation is None or approximation.get("exact", False)
     density = text_density(text, kernels, neighbours, sizes, is_exact, nearest)
     tables_of_text = density, text_bins(density), regress_text(density)
@@ -223,8 +248,7 @@ def text_density(
     if given is not None:
         check_distances(queries, read.sample[len(rows) :], given)
     nearest = nearest or read.nearest
-    columns = ["language", "segment_id", "embedding", "n_characters", "document", "perplexity"]
-    about = text.queries[columns].assign(
+    about = text.queries[ABOUT].assign(
         k=k,
         nearest=nearest.distances[:, 0],
         mean_distance=nearest.distances[:, :k].mean(axis=1),

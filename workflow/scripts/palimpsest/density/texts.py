@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,9 @@ from palimpsest.pretrained.embedders import EMBEDDERS
 from palimpsest.tables import user_files
 from palimpsest.tables.kinds import TEXT, Column, UserKind
 
-FIELD = "text"
+FIELD, RESPONSE = "text", "response"
+SEGMENT_ROLES = CORPUS, QUERY = "corpus", "query"  # of segments
+QUERIES = "queries"  # the name of a text's only set of queries
 TEXTS = UserKind(
     "text",
     "one text a row",
@@ -42,18 +44,33 @@ class Text:
     """A text of the configuration: the values of its block, see the schema of the section.
 
     `field` is the column or field of the text in both files, unless a file is a .txt, in which a
-    line is a text. The window and the stride are the paper's.
+    line is a text. `queries` is a file, or several by name. The window and the stride are the
+    paper's.
     """
 
     name: str
     corpus: str
-    queries: str
+    queries: str | Mapping[str, str]
     field: str = FIELD
+    response: str = RESPONSE
     embedding: str = NGRAMS
     model: str | None = None
     window: int = 50
     stride: int = 40
     found_neighbours: str | None = None
+
+    @property
+    def query_sets(self) -> dict[str, str]:
+        """The files of queries by the name of the set."""
+        one = isinstance(self.queries, str)
+        return {QUERIES: self.queries} if one else dict(self.queries)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The files of texts by their keys."""
+        one = isinstance(self.queries, str)
+        sets = {f"{QUERIES}/{name}": path for name, path in self.query_sets.items()}
+        return {CORPUS: self.corpus, **({QUERIES: self.queries} if one else sets)}
 
     @property
     def folder(self) -> str | None:
@@ -69,11 +86,9 @@ def texts(settings: Settings) -> dict[str, Text]:
     return {name: Text(name, **values) for name, values in asked.items()}
 
 
-def name_of_embedding(embedding: str, model: str | None) -> str:
-    """The name of an embedding in tables: ngrams, the language model's name, or the folder's."""
-    if embedding == NGRAMS:
-        return NGRAMS
-    return model if embedding == HIDDEN else Path(embedding).name
+def name_of_embedding(embedding: str) -> str:
+    """The name of an embedding in tables: ngrams, hidden, or that of the folder."""
+    return embedding if embedding in (NGRAMS, HIDDEN) else Path(embedding).name
 
 
 def outputs(settings: Settings) -> Iterator[str]:
@@ -91,13 +106,16 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
         key = f"{KEY}/{text.name}"
         if not NAME.fullmatch(text.name):
             yield Mistake(key, f"is not a name; allowed are {NAMES_ARE}")
-        for role in ("corpus", "queries"):
-            if wrong := user_files.wrong_path(getattr(text, role), user_files.TEXTS, "a text"):
-                yield Mistake(f"{key}/{role}", wrong)
+        for name, path in text.files.items():
+            if wrong := user_files.wrong_path(path, user_files.TEXTS, "a text"):
+                yield Mistake(f"{key}/{name}", wrong)
+        for name in text.query_sets:
+            if not NAME.fullmatch(name):
+                yield Mistake(f"{key}/{QUERIES}/{name}", f"is not a name; allowed are {NAMES_ARE}")
         given = text.found_neighbours
         if given and (wrong := user_files.wrong_path(given, user_files.TABLES, NEIGHBOURS)):
             yield Mistake(f"{key}/found_neighbours", wrong)
-        formats = {user_files.format_of(path) for path in (text.corpus, text.queries)}
+        formats = {user_files.format_of(path) for path in text.files.values()}
         if text.field != FIELD and formats == {user_files.TXT}:
             yield Mistake(
                 f"{key}/field",

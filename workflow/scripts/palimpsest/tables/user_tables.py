@@ -306,6 +306,14 @@ def read_texts(path: str | Path, kind: UserKind, name: str) -> Iterator[tuple[st
     Raises `UserError` as `read_user_table` does, but for a file without rows, and if a Parquet file
     has a column of another type than text.
     """
+    for where, (text,) in read_cells(path, kind, name):
+        yield where, text
+
+
+def read_cells(
+    path: str | Path, kind: UserKind, name: str, *more: str
+) -> Iterator[tuple[str, tuple[object, ...]]]:
+    """Like `read_texts`, but with the cells of more columns, which the file has (`columns_of`)."""
     file = user_files.opened(path, user_files.TEXTS, f"a {kind.name}")
     column = kind.names[0]
     if user_files.format_of(path) == user_files.TXT:
@@ -313,12 +321,22 @@ def read_texts(path: str | Path, kind: UserKind, name: str) -> Iterator[tuple[st
     elif file.columns:
         named_columns(file.where, kind, file.columns, {column: name})
     number = 0
-    for rows in file.read([name]):
-        cells = rows.cells[name]
-        values = cells if isinstance(cells, list) else _texts(cells, f"{path}: column {name!r}")
-        for row, value in enumerate(values):
+    for rows in file.read([name, *more]):
+        columns = []
+        for own in (name, *more):
+            cells = rows.cells[own]
+            is_list = isinstance(cells, list)
+            columns.append(cells if is_list else _texts(cells, f"{path}: column {own!r}"))
+        for row, values in enumerate(zip(*columns, strict=True)):
             number = rows.lines[row] if rows.lines else number + 1
-            yield place_of_row(str(path), number, rows.lines is not None), value
+            yield place_of_row(str(path), number, rows.lines is not None), values
+
+
+def columns_of(path: str | Path) -> list[str]:
+    """The columns of a file of texts; raises `UserError` if it cannot be read."""
+    if user_files.format_of(path) == user_files.TXT:
+        return []
+    return user_files.opened(path, user_files.TEXTS, "a text").columns
 
 
 def named_columns(

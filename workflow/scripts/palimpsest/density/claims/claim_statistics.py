@@ -19,6 +19,7 @@ import pandas as pd
 from palimpsest import claims
 from palimpsest.claims import ANY_NUMBER, DIFFERENCE, LANGUAGE, NO_THRESHOLD, SHARE
 from palimpsest.density.associations import spearman_given
+from palimpsest.density.claims.regression_statistics import SELF_JUDGED
 from palimpsest.density.kernel import preferred_kernel
 from palimpsest.density.kinds import (
     HIDDEN,
@@ -270,7 +271,8 @@ def natural(leakage: pd.DataFrame, embedding: str) -> Estimate:
     correlations = rows.groupby("seed").apply(
         lambda own: spearman_given(own["log_density"], own["loss"], own["length"])
     )
-    return over_seeds(correlations)
+    remarks = (SELF_JUDGED,) if embedding == HIDDEN else ()
+    return over_seeds(correlations, remarks=remarks)
 
 
 # Density and truth

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import claims
-from palimpsest.claims import NO_THRESHOLD, SHARE
+from palimpsest.claims import NO_THRESHOLD, SHARE, Case
 from palimpsest.density.kernel import preferred_kernel
 from palimpsest.density.kinds import (
     ACCURACY,
+    HIDDEN,
     LEAK_CONDITION,
     LEAKED,
     ON_DENSITY,
@@ -30,6 +31,7 @@ from palimpsest.statistics import CONFIDENCE, student
 
 statistic = partial(claims.statistic, evidence=NO_THRESHOLD)
 EXCHANGES, QUERIES = "exchanges of strings", "queries"
+SELF_JUDGED = "the hidden states are those of the model that is judged"
 TRAINED_ON = "whether the model was trained on this corpus is not known"
 # The bandwidth of the gaussian kernel in the paper's section 6.2
 BANDWIDTH_OF_TEXTS = 0.5
@@ -77,12 +79,26 @@ def by_exchanges(row: pd.DataFrame) -> Estimate:
     return Estimate((effect,), effect, lower, upper, EXCHANGES, remarks=about, p_value=p_value)
 
 
-@statistic(
-    TEXT_REGRESSIONS.name,
-    "change of a query's perplexity for one standard deviation, raw density",
-)
-def of_text(regressions: pd.DataFrame, regression: str, term: str) -> Estimate:
-    """The effect of a term on the perplexity of queries, raw density, with Student's interval.
+def each_set(regressions: pd.DataFrame, outcome: str) -> list[Case]:
+    """One case for every set of queries of a text that has the outcome."""
+    rows = regressions[regressions["outcome"] == outcome]
+    n_sets = regressions.groupby("language")["query_set"].nunique()
+    return [
+        Case(language if n_sets[language] == 1 else f"{language}, {name}", 1, (own,))
+        for (language, name), own in rows.groupby(["language", "query_set"], sort=False)
+    ]
+
+
+def unit_of_texts(outcome: str) -> str:
+    whose = "a query's" if outcome == PERPLEXITY else "a response's"
+    return f"change of {whose} perplexity for one standard deviation, raw density"
+
+
+@statistic(TEXT_REGRESSIONS.name, unit_of_texts, cases=each_set)
+def of_text(regressions: pd.DataFrame, regression: str, term: str, outcome: str) -> Estimate:
+    """The effect of a term on the perplexity of one set of queries, or of the responses to them.
+
+    Of raw density, with Student's interval.
 
     Density is the local or the random part. Without an approximation there are no parts, and an
     estimate on density alone is empty. The kernel is the paper's gaussian kernel, if the table has
@@ -93,9 +109,12 @@ def of_text(regressions: pd.DataFrame, regression: str, term: str) -> Estimate:
     # Without an approximation, the density is exact: over the nearest texts and all other texts.
     if regression == ON_DENSITY and ON_RANDOM not in set(regressions["regression"]):
         return Estimate()
-    rows = regressions[(regressions["regression"] == regression) & (regressions["term"] == term)]
+    rows = regressions[regressions["outcome"] == outcome]
+    rows = rows[(rows["regression"] == regression) & (rows["term"] == term)]
     rows = rows[rows["predictor"].isna() | (rows["predictor"] == RAW)]
     remarks = [TRAINED_ON]
+    if HIDDEN in set(rows["embedding"]):
+        remarks.append(SELF_JUDGED)
     if rows["kernel"].notna().any():
         rows = rows[rows["kernel"] == preferred_kernel(set(rows["kernel"]))]
         row = rows.loc[[(rows["bandwidth"] - BANDWIDTH_OF_TEXTS).abs().idxmin()]]
@@ -115,6 +134,13 @@ def of_text(regressions: pd.DataFrame, regression: str, term: str) -> Estimate:
     )
 
 
+def at_papers_setting(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the paper's kernel, if there are any, and of the nearest bandwidth to its one."""
+    rows = rows[rows["kernel"] == preferred_kernel(set(rows["kernel"]))]
+    bandwidths = rows["bandwidth"].to_numpy()
+    return rows[bandwidths == bandwidths[np.abs(bandwidths - BANDWIDTH_OF_TEXTS).argmin()]]
+
+
 @statistic(
     TEXT_DENSITY.name, "share of the density at a query that is the local part", limits=SHARE
 )
@@ -129,10 +155,8 @@ def share_of_local_part(density: pd.DataFrame) -> Estimate:
     rows = density[density["local_share"].notna()]
     if rows.empty:
         return Estimate()
-    rows = rows[rows["kernel"] == preferred_kernel(set(rows["kernel"]))]
-    bandwidths = rows["bandwidth"].to_numpy()
-    own = rows[bandwidths == bandwidths[np.abs(bandwidths - BANDWIDTH_OF_TEXTS).argmin()]]
-    shares = own.groupby("document")["local_share"].mean()
+    own = at_papers_setting(rows)
+    shares = own.groupby(["query_set", "document"])["local_share"].mean()
     mean, lower, upper = student(shares)
     remarks = (f"{own['kernel'].iloc[0]} kernel, bandwidth {number(own['bandwidth'].iloc[0])}",)
     return Estimate((mean,), mean, lower, upper, "documents of queries", remarks=remarks)

@@ -14,6 +14,7 @@ its own model, which is also the model that is judged, so a difference may be on
 
 from palimpsest.claims import Claim, above, at_least, below, between
 from palimpsest.density.claims import claim_statistics as statistics
+from palimpsest.density.claims import in_distribution
 from palimpsest.density.claims import regression_statistics as regressions
 from palimpsest.density.earlier import MEASURES, earlier
 from palimpsest.density.kinds import (
@@ -25,6 +26,7 @@ from palimpsest.density.kinds import (
     ON_DISTANCE,
     ON_RANDOM,
     PERPLEXITY,
+    RESPONSE,
     UNSEEN,
 )
 from palimpsest.density.regressions import DENSITY, DISTANCE, EXACT, LINEAR
@@ -92,18 +94,35 @@ OF_TEXTS = (
         below(0),
         ON_DENSITY,
         DENSITY,
+        PERPLEXITY,
     ),
     (
         "The perplexity of a text rises with the density of a random sample of the corpus.",
         above(0),
         ON_RANDOM,
         DENSITY,
+        PERPLEXITY,
     ),
     (
         "The perplexity of a text rises with the distance to the nearest texts in the corpus.",
         above(0),
         ON_DISTANCE,
         DISTANCE,
+        PERPLEXITY,
+    ),
+    (
+        "The perplexity of a response falls as the density of the texts near its query rises.",
+        below(0),
+        ON_DENSITY,
+        DENSITY,
+        RESPONSE,
+    ),
+    (
+        "The perplexity of a response rises with the distance of its query to the nearest texts.",
+        above(0),
+        ON_DISTANCE,
+        DISTANCE,
+        RESPONSE,
     ),
 )
 # The same on the leak condition: sentence, region and term
@@ -254,10 +273,17 @@ CLAIMS = [
         Claim(
             "density_texts",
             sentence,
-            regressions.of_text.of(regression=regression, term=term),
+            regressions.of_text.of(regression=regression, term=term, outcome=outcome),
             region,
         )
-        for sentence, region, regression, term in OF_TEXTS
+        for sentence, region, regression, term, outcome in OF_TEXTS
+    ),
+    Claim(
+        "density_texts",
+        "Perplexity falls more clearly with the density of the nearest texts for queries from the "
+        "corpus than for others.",
+        in_distribution.more_clearly,
+        below(0),
     ),
     Claim(
         "density_texts",

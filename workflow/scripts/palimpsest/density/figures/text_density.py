@@ -19,12 +19,12 @@ FIGURE = Figure(
     chapter="own_texts",
     title="Density and perplexity of a text",
     caption=(
-        "The perplexity of queries against the density of the corpus and against the distance to "
-        "the nearest segments, in bins of equally many queries of similar length; without a "
-        "language model, the distributions of density and distance. See whether perplexity falls "
-        "to the right, where the corpus is dense."
+        "The perplexity of queries, and of responses to them, against the density of the corpus "
+        "and against the distance to the nearest segments, in bins of equally many queries of "
+        "similar length; without a language model, the distributions of density and distance. See "
+        "whether perplexity falls to the right, where the corpus is dense."
     ),
-    numbers="4 and 5",
+    numbers="4, 5, 12 and 13",
     paper=PAPER,
     tables=(kinds.TEXT_DENSITY,),
 )
@@ -36,6 +36,11 @@ TITLES = {
     RANDOM: "a random sample of the others",
     DISTANCE: "distance to the nearest",
 }
+LABELS = {
+    kinds.PERPLEXITY: "perplexity per token",
+    kinds.RESPONSE: "perplexity per token\nof the response",
+}
+HEIGHT_OF_ROW = 2.2  # inches, of each row of panels but the first
 MEAN = {"color": "0.35", "linewidth": 0.9, "linestyle": (0, (4, 1.5))}
 QUANTILES = [0.05, 0.25, 0.5, 0.75, 0.95]
 BINS = 25
@@ -55,22 +60,34 @@ def text_density(density: pd.DataFrame) -> plt.Figure:
 
 
 def perplexities(rows: pd.DataFrame, density: pd.DataFrame) -> plt.Figure:
+    """A row of panels for each set of queries, and one for the responses to them."""
     parts = [name for name in TITLES if name in set(rows["part"])]
     if LOCAL in parts:
         parts.remove(EXACT)
-    figure = elements.figure_of(3.2, f"Density and perplexity: {subject(density)}")
-    panels = figure.subplots(1, len(parts), sharey=True, squeeze=False)[0]
-    for axes, part in zip(panels, parts, strict=True):
-        draw_part(axes, rows[rows["part"] == part])
-        name_part(axes, part, density)
-    panels[0].set_ylabel("perplexity per token")
-    panels[0].set_ylim(0, None)
-    first = rows.iloc[0]
-    look = palette.of_embedding(first["embedding"])
+    shown = list(rows.groupby(["query_set", "outcome"], sort=False))
+    height = 3.2 + HEIGHT_OF_ROW * (len(shown) - 1)
+    figure = elements.figure_of(height, f"Density and perplexity: {subject(density)}")
+    grid = figure.subplots(len(shown), len(parts), sharey="row", squeeze=False)
+    is_alone = rows["query_set"].nunique() == 1
+    for place, (panels, ((name, outcome), own)) in enumerate(zip(grid, shown, strict=True)):
+        for axes, part in zip(panels, parts, strict=True):
+            if part in set(own["part"]):
+                draw_part(axes, own[own["part"] == part])
+            name_part(axes, part, density)
+            if place:
+                axes.set_title("")
+        of_set = "" if is_alone else f"{name}:\n"
+        panels[0].set_ylabel(f"{of_set}{LABELS[outcome]}")
+        panels[0].set_ylim(0, None)
+    look = palette.of_embedding(rows["embedding"].iloc[0])
+    lengths = ", ".join(
+        f"{'' if is_alone else f'{name} '}{own['shortest'].min()} to {own['longest'].max()}"
+        for name, own in rows.groupby("query_set", sort=False)
+    )
     note = (
-        f"Points: bins of equally many queries with {first['shortest']} to {first['longest']} "
-        f"characters (the central half of the lengths); bars: {elements.PERCENT} intervals over "
-        f"the queries of a bin. Embedding: {name_of(first['embedding'])}; {palette.setting(rows)}."
+        f"Points: bins of equally many queries with {lengths} characters (the central half of the "
+        f"lengths); bars: {elements.PERCENT} intervals over the queries of a bin. Embedding: "
+        f"{name_of(rows['embedding'].iloc[0])}; {palette.setting(rows)}."
     )
     handles = [
         elements.look_handle(look, "mean perplexity of a bin", linestyle="-"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from palimpsest.density import kinds
 from palimpsest.density.bins import CENTRAL, MOST_PERPLEXITY
 from palimpsest.density.figures import palette
@@ -27,34 +29,32 @@ FIGURE = Figure(
 )
 BINS, GROUPS = 25, 12
 LEAST = 5  # queries of a group of lengths
+HEIGHT_OF_ROW = 2.2  # inches, of each row of panels but the first
 SHADE = {"color": "0.5", "alpha": 0.15, "linewidth": 0}
 
 
 @style.styled
 def text_density_lengths(density: pd.DataFrame) -> plt.Figure:
-    """Lengths of queries, and perplexity in groups of equally many; of one text.
+    """Lengths of queries, and perplexity in groups of equally many; a row for each set of queries.
 
     Source: LMD3, figures 9 to 11 and appendix A.7.
     """
-    queries = density.drop_duplicates("segment_id")
-    known = queries[queries["perplexity"] <= MOST_PERPLEXITY]
-    has_groups = len(known) >= LEAST
-    figure = elements.figure_of(2.8, f"Lengths: {subject(density)}")
-    panels = figure.subplots(1, 1 + has_groups, squeeze=False)[0]
-    counted = known if has_groups else queries
-    ends = np.quantile(
-        counted["n_characters"], [(1 - CENTRAL) / 2, (1 + CENTRAL) / 2], method="inverted_cdf"
-    )
+    sets = dict(list(density.groupby("query_set", sort=False)))
+    queries = {name: own.drop_duplicates("segment_id") for name, own in sets.items()}
+    known = {name: own[own["perplexity"] <= MOST_PERPLEXITY] for name, own in queries.items()}
+    has_groups = any(len(own) >= LEAST for own in known.values())
+    height = 2.8 + HEIGHT_OF_ROW * (len(sets) - 1)
+    figure = elements.figure_of(height, f"Lengths: {subject(density)}")
+    grid = figure.subplots(len(sets), 1 + has_groups, squeeze=False)
     colour = palette.of_embedding(density["embedding"].iloc[0]).colour
-    panels[0].hist(queries["n_characters"], BINS, color=colour, histtype="stepfilled")
-    panels[0].set_ylabel("number of queries")
-    if has_groups:
-        draw_perplexity(panels[1], known, colour)
-    for axes in panels:
-        axes.axvspan(*ends, **SHADE)
-        axes.set_xlabel("length (characters)")
+    lengths = []
+    for panels, name in zip(grid, sets, strict=True):
+        of_set = "" if len(sets) == 1 else name
+        low, high = draw_lengths(panels, queries[name], known[name], colour)
+        panels[0].set_title(of_set)
+        lengths.append(f"{of_set} {low:.0f} to {high:.0f}".strip())
     note = (
-        f"Shaded: the central half of the lengths, {ends[0]:.0f} to {ends[1]:.0f} characters. "
+        f"Shaded: the central half of the lengths, {', '.join(lengths)} characters. "
         f"Perplexities above {MOST_PERPLEXITY:g} do not count."
     )
     handles = [elements.bar_handle("lengths that count", style.tinted("0.5", 0.3))]
@@ -62,6 +62,24 @@ def text_density_lengths(density: pd.DataFrame) -> plt.Figure:
         handles.append(elements.line_handle("median of equally many queries", colour, marker="o"))
     elements.legend(figure, handles, note)
     return figure
+
+
+def draw_lengths(
+    panels: Sequence[plt.Axes], queries: pd.DataFrame, known: pd.DataFrame, colour: str
+) -> np.ndarray:
+    """Draw the lengths of one set of queries; returns the ends of the lengths that count."""
+    counted = known if len(known) >= LEAST else queries
+    ends = np.quantile(
+        counted["n_characters"], [(1 - CENTRAL) / 2, (1 + CENTRAL) / 2], method="inverted_cdf"
+    )
+    panels[0].hist(queries["n_characters"], BINS, color=colour, histtype="stepfilled")
+    panels[0].set_ylabel("number of queries")
+    if len(panels) > 1 and len(known) >= LEAST:
+        draw_perplexity(panels[1], known, colour)
+    for axes in panels:
+        axes.axvspan(*ends, **SHADE)
+        axes.set_xlabel("length (characters)")
+    return ends
 
 
 def draw_perplexity(axes: plt.Axes, known: pd.DataFrame, colour: str) -> None:
