@@ -14,6 +14,7 @@ share; so orders are compared with that of the share itself.
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 import pandas as pd
@@ -32,8 +33,8 @@ from palimpsest.estimates import (
     lowest,
     over_seeds,
 )
+from palimpsest.information.kinds import ENCODERS, MARKERS, RANDOM_MARKERS, SHUFFLES
 from palimpsest.information.kinds import INFORMATION as TABLE
-from palimpsest.information.kinds import MARKERS, SHUFFLES
 from palimpsest.information.trends import (
     ACCURACY,
     ENTROPY,
@@ -44,7 +45,6 @@ from palimpsest.information.trends import (
     MEMORISED,
     NORMS,
     PLACEBOS,
-    RANDOM_MARKERS,
     SHARE,
     UNIT,
     associated,
@@ -52,6 +52,8 @@ from palimpsest.information.trends import (
     degenerate,
     kendall,
     of_intervention,
+    runs_of,
+    slopes,
     trend,
     with_levels,
     with_random_markers,
@@ -73,7 +75,13 @@ NORM_NAMES = {"two_norm": "2-norm", "frobenius": "Frobenius norm"}
 TAU_DIFFERENCE = (-2.0, 2.0)
 WEAKEST = "seeds, at the weakest depth"
 SHARE_ITSELF = "share in place of the measure"
+COMPRESSED = "compression_word"
 AGAINST_NONE = "random markers against none"
+
+
+def of_network(statistic: claims.Statistic, table: str) -> claims.Statistic:
+    """The statistic of another kind of network: of the table that holds its runs."""
+    return replace(statistic, reads=table)
 
 
 def estimated(
@@ -209,7 +217,42 @@ def at_every_depth(information: pd.DataFrame, intervention: str, column: str) ->
     return found._replace(models=values.mean().to_dict())
 
 
+@statistic(
+    ENCODERS.name,
+    lambda intervention, column: (
+        f"{words_of_change(intervention, column).removesuffix(', least squares)')}) in the last "
+        "block, minus that in the first"
+    ),
+)
+def changed_late(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """The slope of a column in the last block, minus that in the first one."""
+
+    def late(table: pd.DataFrame, what: str, name: str) -> pd.DataFrame:
+        rows = of_intervention(table, what)
+        first, last = (
+            by_model(slopes(runs_of(rows[rows["layer"] == layer], (name,)), name))
+            for layer in (rows["layer"].min(), rows["layer"].max())
+        )
+        return last - first
+
+    values = late(information, intervention, column)
+    return estimated(values, placebos(information, intervention, column, late))
+
+
 # Orders of models
+
+
+@statistic(
+    ENCODERS.name,
+    "Kendall's tau with how well a linear probe compresses the inserted words",
+    limits=DIFFERENCE,
+)
+def ordered_by_compression(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """Kendall's tau of a measure and of the compression of the inserted words."""
+    tau = partial(associated, information, intervention, kendall, COMPRESSED)
+    compared = {name: tau(placebo) for placebo, name in of_placebo(column)}
+    found = estimated(tau(column), {**compared, SHARE_ITSELF: tau(SHARE)}, DIFFERENCE)
+    return if_tied(found, information, intervention)
 
 
 def few_levels(
