@@ -210,7 +210,7 @@ def test_a_code_is_that_of_the_source():
         told = np.full((end - begin, 2), 0.5)
         if len(set(y[:begin])) > 1:
             middle, spread = x[:begin].mean(0), x[:begin].std(0)
-            probe = LogisticRegression(max_iter=200).fit((x[:begin] - middle) / spread, y[:begin])
+            probe = LogisticRegression(max_iter=100).fit((x[:begin] - middle) / spread, y[:begin])
             scaled = np.clip((x[begin:end] - middle) / spread, -5, 5)
             told = (begin * probe.predict_proba(scaled) + told) / (begin + 1)
         bits -= np.log2(told[np.arange(end - begin), y[begin:end]]).sum()

@@ -12,9 +12,7 @@ information_block = settings.block("information")
 INFORMATION_VARIANTS = information_section.variants(settings) if information_block else []
 INFORMATION_SEEDS = information_section.seeds(settings) if information_block else []
 ENCODER_STUDIES = encoder_study.studies(settings) if information_block else {}
-ENCODER_GROUPS = (
-    encoder_study.groups(settings, INFORMATION_SEEDS) if information_block else {}
-)
+ENCODER_GROUPS = encoder_study.groups(settings, INFORMATION_SEEDS) if information_block else {}
 # Activations that are given, and those of encoders that are fine-tuned
 GIVEN_ACTIVATIONS = (
     {**activation_files.groups(information_block), **ENCODER_GROUPS} if information_block else {}

@@ -104,8 +104,9 @@ given_without str: the same, without an inserted word
 fitted float: share of the training texts to which the model gives the label that it was trained on,
     in the end
 accuracy_without float: of texts without an inserted word
-compression_label float: n log2 k bits for n texts of k labels, divided by the bits of an online
-    code that a linear probe of the activations gives for the labels; 1 or below: nothing is found
+compression_label float: n log2 k bits for n texts (at most 1,000) of k labels, divided by the bits
+    of an online code that a linear probe of the activations gives for the labels; 1 or below:
+    nothing is found
 compression_word float: the same for the words that are shown
 compression_group float?: the same for the groups; null without groups
 compression_permuted float: the same for labels in a random order, the placebo

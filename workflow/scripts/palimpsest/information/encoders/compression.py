@@ -6,6 +6,7 @@ sections 2.2 and 4; the paper on information measures of neurons, appendix C.3.
 
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +16,7 @@ from palimpsest.errors import UserError
 
 # Ends of the parts in which labels are sent, as shares of all of them: those of the source
 ENDS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
-MOST_STEPS = 200  # of the probe's optimiser
+MOST_STEPS = 100  # of the probe's optimiser: a probe that is not quite trained is a code, too
 
 
 def compression(values: ArrayLike, labels: ArrayLike, seed: int = 0) -> float:
@@ -59,6 +60,7 @@ def _probabilities(known: np.ndarray, codes: np.ndarray, asked: np.ndarray, k: i
     They are mixed with an even distribution, which counts as one more known label: a label that is
     not known yet has a probability above 0.
     """
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     found = np.full((len(asked), k), 1 / k)
@@ -67,7 +69,9 @@ def _probabilities(known: np.ndarray, codes: np.ndarray, asked: np.ndarray, k: i
         middle, spread = known.mean(axis=0), known.std(axis=0)
         varies = spread > 1e-6 * np.maximum(np.abs(middle), 1e-12)
         probe = LogisticRegression(max_iter=MOST_STEPS)
-        probe.fit(_scaled(known, middle, spread, varies), codes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            probe.fit(_scaled(known, middle, spread, varies), codes)
         told = np.zeros_like(found)
         told[:, present] = probe.predict_proba(_scaled(asked, middle, spread, varies))
         found = (len(known) * told + found) / (len(known) + 1)
