@@ -173,7 +173,28 @@ if information_block:
             models=models_of_group,
 
     # Encoders that classify texts; `language` in their paths is the name of a study.
-    rule label_texts:
+    rule compare_encoders:
+        input:
+            scores=neural.ENCODER_SCORES.path,
+            layers=layers_of_study,
+        output:
+            table=neural.ENCODERS.path,
+        log:
+            "logs/compare_encoders/{language}.log",
+        benchmark:
+            "benchmarks/compare_encoders/{language}.tsv"
+        conda:
+            "../../envs/analysis.yaml"
+        threads: 1
+        resources:
+            mem_mb=4000,
+            runtime=30,
+        params:
+            **made_by("palimpsest.information.encoders.scores:encoders_table"),
+        script:
+            "../scripts/make.py"
+
+    use rule compare_encoders as label_texts with:
         input:
             file=texts_of_study,
         output:
@@ -182,17 +203,9 @@ if information_block:
             "logs/label_texts/{language}.log",
         benchmark:
             "benchmarks/label_texts/{language}.tsv"
-        conda:
-            "../../envs/analysis.yaml"
-        threads: 1
-        resources:
-            mem_mb=4000,
-            runtime=30,
         params:
             **made_by("palimpsest.information.encoders.labelled:labelled"),
             study=of_study("texts"),
-        script:
-            "../scripts/make.py"
 
     rule finetune_encoder:
         input:
@@ -221,7 +234,7 @@ if information_block:
         shell:
             FINETUNE_ENCODER
 
-    use rule label_texts as score_encoders with:
+    use rule compare_encoders as score_encoders with:
         input:
             answers=of_encoders(neural.ENCODER_ANSWERS.path),
             runs=of_encoders(neural.ENCODER_RUNS.path),
@@ -236,16 +249,3 @@ if information_block:
         params:
             **made_by("palimpsest.information.encoders.scores:scores_table"),
             interventions=ENCODERS_COMPARED,
-
-    use rule label_texts as compare_encoders with:
-        input:
-            scores=neural.ENCODER_SCORES.path,
-            layers=layers_of_study,
-        output:
-            table=neural.ENCODERS.path,
-        log:
-            "logs/compare_encoders/{language}.log",
-        benchmark:
-            "benchmarks/compare_encoders/{language}.tsv"
-        params:
-            **made_by("palimpsest.information.encoders.scores:encoders_table"),
