@@ -14,6 +14,7 @@ from transformers import AutoModelForSequenceClassification
 
 from helpers import information_worlds as worlds
 from helpers import tiny_encoders, tiny_language_models
+from helpers.encoder_runs import SIZE, TESTS, finetune, finetune_all, job
 from helpers.experiments import DEFAULT, ROOT, experiment, message
 from palimpsest import tables
 from palimpsest.claims import AGREES, DISAGREES, judge_all
@@ -27,9 +28,7 @@ from palimpsest.information.encoders.gaps import gaps, gaps_by_chance
 from palimpsest.information.encoders.labelled import evaluated_data, labelled, training_data
 from palimpsest.information.encoders.scores import encoders_table, scores_table
 from palimpsest.information.encoders.study import compared, group_name, groups, variants
-from palimpsest.training.attempts import Attempts
 
-SIZE, TESTS = 96, 150
 TEXTS = {
     "records": "mine.jsonl",
     "language": None,
@@ -250,33 +249,11 @@ def test_the_placebo_of_gaps_is_what_chance_gives():
 # Fine-tuning
 
 
-def job(folder: Path, model: str, variant: str, seed: int, **changed) -> training.EncoderJob:
-    to = folder / f"seed{seed}" / variant
-    to.mkdir(parents=True, exist_ok=True)
-    return replace(
-        training.EncoderJob(
-            "mine", variant, seed, model, True, str(folder / "labelled.parquet"), SIZE, TESTS,
-            20, 16, 5e-3, 0.1, *(str(to / name) for name in ("cls.npz", "mean.npz",
-            "answers.parquet", "run.parquet")), precision="fp32",
-        ),
-        **changed,
-    )  # fmt: skip
-
-
-def finetune(asked: training.EncoderJob, batch_size: int = 64) -> None:
-    sizes = {"micro_batch_size": 16, "evaluation_batch_size": batch_size}
-    training.finetune_encoder(asked, Attempts(Path(asked.run).parent / "attempts.json", sizes))
-
-
 @pytest.fixture(scope="module")
 def study(tmp_path_factory, records) -> Path:
     """A folder with all runs of two seeds."""
     folder = tmp_path_factory.mktemp("study")
-    model = tiny_encoders.write(folder / "distilbert")
-    tables.write(folder / "labelled.parquet", records, kinds.LABELLED)
-    for seed in SEEDS:
-        for variant in variants(BLOCK):
-            finetune(job(folder, model, variant, seed))
+    finetune_all(folder, records, variants(BLOCK), SEEDS)
     return folder
 
 
