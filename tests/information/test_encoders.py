@@ -490,7 +490,10 @@ def test_claims_agree_where_they_are_true_and_disagree_where_they_are_false(
 ):
     """The placebo changes nothing of the verdict; its note says what random words change."""
     table = worlds.encoders(world, 1, seeds=5, random_words=-0.3 * placebo_too)
-    found = judge_all(ON_ENCODERS, {kinds.ENCODERS.name: table}).set_index("claim")
+    # No family of the table of models is one of encoders.
+    given = {kinds.ENCODERS.name: table}
+    found = judge_all(ON_ENCODERS, given, families={"opt-125m": "OPT"}).set_index("claim")
+    assert set(found["n_models"]) == {1}
     assert set(found["verdict"]) == {verdict}, found["verdict"]
     (note,) = found.loc[found.index.str.startswith("Entropy of encoders falls"), "note"]
     assert "random markers against none: " in note

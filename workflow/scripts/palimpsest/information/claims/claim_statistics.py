@@ -80,8 +80,15 @@ AGAINST_NONE = "random markers against none"
 
 
 def of_network(statistic: claims.Statistic, table: str) -> claims.Statistic:
-    """The statistic of another kind of network: of the table that holds its runs."""
-    return replace(statistic, reads=table)
+    """The statistic of another kind of network: of the table that holds its runs.
+
+    Encoders are not in the table of models, so no families of them are counted.
+    """
+
+    def without_models(function: Callable, arguments: Mapping, *tables: pd.DataFrame) -> Estimate:
+        return statistic.estimator(function, arguments, *tables)._replace(models=None)
+
+    return replace(statistic, reads=table, estimator=without_models)
 
 
 def estimated(

@@ -128,7 +128,9 @@ CLAIMS = [
         "information_encoders",
         "Entropy falls more in the last block of encoders than in the first, with heuristic "
         "memorisation.",
-        statistics.changed_late.of(intervention=MARKERS, column=ENTROPY),
+        statistics.of_network(
+            statistics.changed_late.of(intervention=MARKERS, column=ENTROPY), ENCODERS.name
+        ),
         below(0),
         on_request=True,
     ),
@@ -136,7 +138,10 @@ CLAIMS = [
         "information_encoders",
         "Mutual information orders encoders with more or less heuristic memorisation as the "
         "compression of the shortcut does.",
-        statistics.ordered_by_compression.of(intervention=MARKERS, column=INFORMATION),
+        statistics.of_network(
+            statistics.ordered_by_compression.of(intervention=MARKERS, column=INFORMATION),
+            ENCODERS.name,
+        ),
         above(0),
         on_request=True,
     ),
