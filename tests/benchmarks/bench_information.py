@@ -7,7 +7,7 @@ Times per pair are seconds of the process, because they do not depend on what el
 is related to the next one. The peer is scikit-learn's `mutual_info_regression` with three
 neighbours, on some of the same pairs; it has the same estimator. Of entropies the peer is
 `numpy.histogram`, neuron by neuron. In the row of errors, the peer is scikit-learn against the same
-brute force.
+brute force. Encoders have none.
 """
 
 import os
@@ -15,6 +15,7 @@ import os
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,6 +36,7 @@ from palimpsest.information import (  # noqa: E402
     mutual_information_of_pairs,
     neuron_entropy,
 )
+from palimpsest.information.kinds import LABELLED  # noqa: E402
 
 K, BINS = 3, 100
 TIMES = 3  # the fastest counts
@@ -114,10 +116,32 @@ def entropies(n_samples: int, n_neurons: int) -> Row:
     return at_most(work, ours, peer, "s", 0.1)
 
 
+def encoders(n_seeds: int) -> Row:
+    """All runs of the study of tiny encoders that the tests have, fine-tuned and evaluated."""
+    import torch
+
+    from helpers import tiny_encoders
+    from helpers.encoder_runs import SIZE, TESTS, finetune_all
+    from palimpsest.information.encoders.study import variants
+
+    torch.set_num_threads(1)
+    block = {"alphas": [0, 0.5, 1], "betas": [0, 1]}
+    table = tiny_encoders.records(SIZE + TESTS)
+    ids = [f"{place:012x}" for place in range(len(table))]
+    records = table.assign(word=table["label"].map(tiny_encoders.WORDS), string_id=ids)
+    names = variants(block)
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.process_time()
+        finetune_all(Path(folder), records[LABELLED.names], names, range(n_seeds))
+        ours = time.process_time() - begin
+    return at_most(f"{n_seeds * len(names)} tiny encoders", ours, np.nan, "s", 60)
+
+
 def rows(tiny: bool) -> Iterator[Row]:
     """All rows."""
     yield from pairs_per_second(*((60, 4) if tiny else (2500, 128)))
     yield entropies(*((60, 4) if tiny else (2500, 10_000)))
+    yield encoders(1 if tiny else 2)
 
 
 if __name__ == "__main__":

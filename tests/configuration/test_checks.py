@@ -12,7 +12,7 @@ from palimpsest.memorisation.studies import STUDIES
 from palimpsest.sections import SECTIONS
 from palimpsest.unlearning.run.jobs import jobs_of
 
-LANGUAGES = "L1, L2, L3, L3-short, L4, L4-skewed, L5, L6, L7, L8, parcels, people"
+LANGUAGES = "L1, L2, L3, L3-short, L4, L4-skewed, L5, L6, L7, L8, biographies, parcels, people"
 
 WRONG = {
     # what is wrong: (text laid over the default, the message after the file's name)

@@ -234,7 +234,8 @@ def test_some_of_the_seeds_are_some_of_the_new_seeds(files):
 
 
 @pytest.mark.parametrize(
-    "name", ["full", "power", "paper", "tour", "one-gpu", "pretrained", "pretrained-twins"]
+    "name",
+    ["full", "power", "paper", "tour", "one-gpu", "pretrained", "pretrained-twins", "encoders"],
 )
 def test_a_shipped_file_names_all_that_it_means(name):
     """So nothing in it follows from the default, and it reads as it runs.

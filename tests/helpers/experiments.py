@@ -73,6 +73,7 @@ OF_FULL_MODELS = {
     *("fields", "exposure", "field_values"),
     *("given_neurons", "given_pairs", "given_layers", "given_scores", "given_associations"),
     "given_distributions",
+    *("labelled", "encoder_answers", "encoder_runs", "encoder_scores", "encoders"),
     *("audit_passes", "audit_continuations", "attack_scores", "attack_roc"),
     *("extracted", "extraction_shares", "detectors", "planted_secrets"),
     *("recited", "explained", "private_shares", "audit_findings"),

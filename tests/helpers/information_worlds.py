@@ -9,17 +9,21 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from palimpsest.information.interventions import FRESH, REPEATED, marked, shuffled
+from palimpsest.information.interventions import FRESH, REPEATED, UNMARKED, marked, shuffled
 from palimpsest.information.kinds import (
+    ENCODER_NUMBERS,
+    ENCODER_POSITIONS,
+    ENCODERS,
     EPOCHS,
     INFORMATION,
     LAST,
     MARKERS,
     NEURONS,
     PAIRS,
+    RANDOM_MARKERS,
     SHUFFLES,
 )
-from palimpsest.models.sites import MLP
+from palimpsest.models.sites import MLP, RESIDUAL
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 ONE_MODEL = {"opt-1.3b-twin": 2}
@@ -299,3 +303,29 @@ def given_arrays(place: int, seed: int, n: int = 60) -> dict[str, np.ndarray]:
         # The larger the place, the more samples are nearly alike
         found[name] = (values * np.where(chance.random((n, 1)) < share, 0.01, 1.0)).astype("f4")
     return found
+
+
+def encoders(
+    world: World, draw: int, seeds: int = 3, n_layers: int = 6, random_words: float = 0.0
+) -> pd.DataFrame:
+    """A table of kind `encoders`, at both positions.
+
+    A probe finds the inserted words the more, the larger alpha is. Encoders go by the word if
+    mutual information rises with alpha, and against it otherwise. Random words change entropy.
+    """
+    chance = np.random.default_rng([draw, 47])
+    table = information(world, draw, seeds, {"distilbert": n_layers})
+    if world.markers["mutual_information"] < 0:
+        pair = {"accuracy_agrees": "accuracy_disagrees", "accuracy_disagrees": "accuracy_agrees"}
+        table = table.rename(columns=pair)
+    start = table[(table["intervention"] == MARKERS) & (table["share"] == 0)]
+    plain = start.assign(variant=UNMARKED, entropy=start["entropy"] - random_words)
+    placebo = [own.assign(intervention=RANDOM_MARKERS) for own in (plain, start.assign(share=1.0))]
+    rows = pd.concat([table, *placebo])
+    numbers = dict.fromkeys(ENCODER_NUMBERS[3:], 0.1)
+    for name in ("two_norm", "frobenius"):
+        del numbers[name]
+    rows = rows.assign(place=RESIDUAL, **numbers)
+    rows["compression_word"] = rows["share"] + 0.01 * chance.normal(size=len(rows))
+    parts = [rows.assign(position=position) for position in ENCODER_POSITIONS]
+    return pd.concat(parts, ignore_index=True)[ENCODERS.names]

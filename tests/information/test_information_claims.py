@@ -196,13 +196,13 @@ def test_a_measure_may_order_better_or_worse_than_norms(ahead):
 
 def test_verdicts_where_all_is_as_expected(verdicts):
     """Nothing disagrees but what the world leaves out; orders that all seeds share agree."""
-    assert set(verdicts["question"]) == set(QUESTIONS)
+    assert set(verdicts["question"]) == set(QUESTIONS) - {"information_encoders"}
     tied = verdicts["lower"] == verdicts["upper"]
     assert set(verdicts.loc[tied, "verdict"]) <= {AGREES, CANNOT_TELL}
     decided = verdicts[~tied]
     assert set(decided["verdict"]) == {AGREES}
     assert len(decided) > 10
-    assert len(CLAIMS) < 20
+    assert len([claim for claim in CLAIMS if not claim.on_request]) < 20
 
 
 def test_verdicts_where_all_is_reversed():

@@ -8,6 +8,7 @@ from helpers import information_worlds as worlds
 from palimpsest.estimates import with_interval
 from palimpsest.information.claims import QUESTIONS
 from palimpsest.information.kinds import (
+    ENCODERS,
     EPOCHS,
     GIVEN_ASSOCIATIONS,
     GIVEN_LAYERS,
@@ -18,7 +19,7 @@ from palimpsest.information.kinds import (
 from palimpsest.information.report import part, reading
 from palimpsest.statistics import Interval, student
 
-CHAPTERS = ["diversity", "comparison", "epochs", "given"]
+CHAPTERS = ["diversity", "comparison", "epochs", "encoders", "given"]
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +58,18 @@ def test_the_report_of_one_seed_has_no_intervals(table):
     assert "nan" not in "".join(map(str, found.values()))
     assert "as expected" not in found["diversity"]
     assert all('<td class="numbers">[' not in text and " [" not in text for text in found.values())
+
+
+def test_the_report_says_what_encoders_do():
+    """Of each alpha and beta, and of the placebo: the mean of each number over the seeds."""
+    table = worlds.encoders(worlds.EXPECTED, 1).assign(compression_group=np.nan)
+    text = {chapter.id: chapter.before for chapter in part({ENCODERS.name: table}).chapters}
+    own = table[(table["variant"] == "marked-50") & (table["layer"] == 5)]
+    for name in ("accuracy_disagrees", "compression_word"):
+        values = own[own["position"] == "cls"].groupby("seed")[name].first()
+        assert with_interval(student(values)) in text["encoders"]
+    assert text["encoders"].count("random words (placebo)") == 2
+    assert "nan" not in text["encoders"]
 
 
 def test_the_report_says_what_changes_when_memorisation_starts():

@@ -42,8 +42,8 @@ def test_the_examples_of_the_page_are_right(monkeypatch, capsys):
     assert f"the interval is {found.lower:.1f} to {found.upper:.1f}." in page
 
 
-def test_there_are_two():
-    assert LANGUAGES == ["parcels", "people"]
+def test_there_are_three():
+    assert LANGUAGES == ["biographies", "parcels", "people"]
 
 
 @pytest.mark.parametrize("name", LANGUAGES)
@@ -55,7 +55,9 @@ def test_it_is_a_small_file_of_short_texts(name):
     assert text.startswith("# Texts on ")
     assert len(text) < 80_000
     lengths = [len("".join(string)) for string in grammar.sample(2_000, seed=0)]
-    assert 80 < np.mean(lengths) < 100
+    # An encoder's time is that of its tokens, so its texts are shorter.
+    low, high = (50, 70) if name == "biographies" else (80, 100)
+    assert low < np.mean(lengths) < high
     assert grammar.of_characters().longest() < 120
 
 

@@ -393,7 +393,8 @@ def test_the_shipped_configurations_list_all_their_jobs(project, configfiles):
 
 
 @pytest.mark.parametrize(
-    "name", ["full", "one-gpu", "pretrained", "pretrained-twins", "pretrained-unlearning"]
+    "name",
+    ["full", "one-gpu", "pretrained", "pretrained-twins", "pretrained-unlearning", "encoders"],
 )
 def test_the_configurations_of_the_other_pages_list_their_jobs(project, name):
     """They are valid, and a dry run needs neither a GPU nor a model."""

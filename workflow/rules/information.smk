@@ -160,6 +160,7 @@ if information_block:
     use rule measure_neurons as measure_given_activations with:
         input:
             files=files_of_group,
+            scores=scores_of_group,
         output:
             **{kind.name: kind.path for kind in neural.OF_GIVEN},
         log:
@@ -170,3 +171,81 @@ if information_block:
             **made_by("palimpsest.information.activation_scores:of_group"),
             **values_of("information", "bins", "neighbours", "pairs"),
             models=models_of_group,
+
+    # Encoders that classify texts; `language` in their paths is the name of a study.
+    rule compare_encoders:
+        input:
+            scores=neural.ENCODER_SCORES.path,
+            layers=layers_of_study,
+        output:
+            table=neural.ENCODERS.path,
+        log:
+            "logs/compare_encoders/{language}.log",
+        benchmark:
+            "benchmarks/compare_encoders/{language}.tsv"
+        conda:
+            "../../envs/analysis.yaml"
+        threads: 1
+        resources:
+            mem_mb=4000,
+            runtime=30,
+        params:
+            **made_by("palimpsest.information.encoders.scores:encoders_table"),
+        script:
+            "../scripts/make.py"
+
+    use rule compare_encoders as label_texts with:
+        input:
+            file=texts_of_study,
+        output:
+            table=neural.LABELLED.path,
+        log:
+            "logs/label_texts/{language}.log",
+        benchmark:
+            "benchmarks/label_texts/{language}.tsv"
+        params:
+            **made_by("palimpsest.information.encoders.labelled:labelled"),
+            study=of_study("texts"),
+
+    rule finetune_encoder:
+        input:
+            records=neural.LABELLED.path,
+            model=local_encoder,
+            pretrained=ancient(made_encoder),
+        output:
+            cls=f"{neural.OF_ENCODER}/{neural.CLS}.npz",
+            mean=f"{neural.OF_ENCODER}/{neural.MEAN}.npz",
+            answers=neural.ENCODER_ANSWERS.path,
+            run=neural.ENCODER_RUNS.path,
+        log:
+            "logs/finetune_encoder/{language}/{variant}-seed{seed}.log",
+        benchmark:
+            "benchmarks/finetune_encoder/{language}/{variant}-seed{seed}.tsv"
+        conda:
+            "../../envs/training.yaml"
+        threads: 1
+        resources:
+            mem_mb=6000,
+            runtime=600,
+            gpu=gpus_of_checkpoints,
+        params:
+            how=how_to_finetune_encoder,
+            script=FINETUNE_ENCODER_SCRIPT,
+        shell:
+            FINETUNE_ENCODER
+
+    use rule compare_encoders as score_encoders with:
+        input:
+            answers=of_encoders(neural.ENCODER_ANSWERS.path),
+            runs=of_encoders(neural.ENCODER_RUNS.path),
+            cls=of_encoders(rules.finetune_encoder.output.cls),
+            mean=of_encoders(rules.finetune_encoder.output.mean),
+        output:
+            table=neural.ENCODER_SCORES.path,
+        log:
+            "logs/score_encoders/{language}.log",
+        benchmark:
+            "benchmarks/score_encoders/{language}.tsv"
+        params:
+            **made_by("palimpsest.information.encoders.scores:scores_table"),
+            interventions=ENCODERS_COMPARED,

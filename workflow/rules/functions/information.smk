@@ -1,14 +1,23 @@
 # What the rules of information measures take.
+import shlex
 from dataclasses import asdict
 
 from palimpsest.information import activation_files, finetuned
 from palimpsest.information import kinds as neural
+from palimpsest.information.encoders import study as encoder_study
 from palimpsest.information import section as information_section
+from palimpsest.pretrained.embedders import EMBEDDERS, FILES_OF_EMBEDDER
 
 information_block = settings.block("information")
 INFORMATION_VARIANTS = information_section.variants(settings) if information_block else []
 INFORMATION_SEEDS = information_section.seeds(settings) if information_block else []
-GIVEN_ACTIVATIONS = activation_files.groups(information_block) if information_block else {}
+ENCODER_STUDIES = encoder_study.studies(settings) if information_block else {}
+ENCODER_GROUPS = encoder_study.groups(settings, INFORMATION_SEEDS) if information_block else {}
+# Activations that are given, and those of encoders that are fine-tuned
+GIVEN_ACTIVATIONS = (
+    {**activation_files.groups(information_block), **ENCODER_GROUPS} if information_block else {}
+)
+ENCODERS_COMPARED = encoder_study.compared(information_block) if information_block else {}
 # No dataset has 0 strings: without the study, its rules have paths that nothing asks for.
 finetuned_block = (information_block or {}).get("finetuned") or {
     "size": 0,
@@ -77,3 +86,82 @@ def files_of_group(wildcards):
 def models_of_group(wildcards):
     """What the configuration says of a group's models."""
     return [asdict(each) for each in group_of_activations(wildcards)]
+
+
+def study_of_group(group):
+    """The study of encoders that a group of activations is of, or None."""
+    names = (file.file.split("/")[3] for file in ENCODER_GROUPS.get(group, []))
+    return next(names, None)
+
+
+def scores_of_group(wildcards):
+    """What is known of the encoders of a group; [] for a group of files of the user's own."""
+    study = study_of_group(wildcards.language)
+    return [neural.ENCODER_SCORES.path.format(language=study)] if study else []
+
+
+def encoders_of(wildcards):
+    """A study of encoders that the configuration names; `language` in its paths is its name."""
+    return named_by_user(ENCODER_STUDIES, wildcards.language, encoder_study.KEY)
+
+
+def of_study(key):
+    """A function that gives an attribute of a study of encoders, as a parameter."""
+
+    def value(wildcards):
+        return getattr(encoders_of(wildcards), key)
+
+    return value
+
+
+def texts_of_study(wildcards):
+    """The file that the texts of a study are read from or, of a language, its grammar."""
+    study = encoders_of(wildcards)
+    return study.records or settings.corpus_file(study.language)
+
+
+def made_encoder(wildcards):
+    """The files of an encoder that is made from a package; [] for a folder of the user's own."""
+    known = EMBEDDERS.get(encoders_of(wildcards).model)
+    return [f"{known.folder}/{name}" for name in FILES_OF_EMBEDDER] if known else []
+
+
+def local_encoder(wildcards):
+    """The files of an encoder in a folder of the user's own."""
+    study = encoders_of(wildcards)
+    return [] if study.model in EMBEDDERS else files_in(study.model)
+
+
+def how_to_finetune_encoder(wildcards):
+    """The encoder and how it is fine-tuned, as flags."""
+    study = encoders_of(wildcards)
+    values = {**study.training, "label_noise": information_block["label_noise"]}
+    flags = ["--model", study.folder]
+    if values.pop("random_weights"):
+        flags.append("--random-weights")
+    for name, value in values.items():
+        flags += [f"--{name.replace('_', '-')}", str(value)]
+    return shlex.join(flags)
+
+
+def of_encoders(pattern):
+    """The pattern once for every seed and variant of a study."""
+    variants = encoder_study.variants(information_block) if information_block else []
+    return expand(pattern, seed=INFORMATION_SEEDS, variant=variants, allow_missing=True)
+
+
+def layers_of_study(wildcards):
+    """The measures of all layers of a study's encoders, of every group."""
+    groups = [group for group in ENCODER_GROUPS if study_of_group(group) == wildcards.language]
+    return [neural.GIVEN_LAYERS.path.format(language=group) for group in groups]
+
+
+FINETUNE_ENCODER_SCRIPT = os.path.relpath(
+    os.path.join(PROJECT, "workflow/scripts/finetune_encoder.py")
+)
+# The command that fine-tunes an encoder
+FINETUNE_ENCODER = (
+    "python {params.script:q} --study {wildcards.language} --variant {wildcards.variant}"
+    " --seed {wildcards.seed} --records {input.records} --cls {output.cls} --mean {output.mean}"
+    f" --answers {{output.answers}} --run {{output.run}} {{params.how}}{ON_THIS_MACHINE}"
+)

@@ -25,7 +25,7 @@ from palimpsest.density.kinds import (
 )
 from palimpsest.density.rounding import OF_DISTANCE, is_flat, of_log_density
 from palimpsest.lazy_import import lazy_import
-from palimpsest.statistics import student, wilson
+from palimpsest.statistics import CONFIDENCE, student, wilson
 from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
@@ -51,12 +51,13 @@ def binned(
 
     A row is a string in a run, so a string can have several rows, and rows in several bins. Within
     a bin, a string counts once, by the means of its rows: the interval is over strings, not over
-    runs. A bin has at least ten strings. With fewer strings, or if x does not vary, there is no
-    bin.
+    runs, and over documents if there are any, whose strings are alike. A bin has at least ten
+    strings. With fewer strings, or if x does not vary, there is no bin.
 
     Parameters
     ----------
-    strings : columns string_id, length, x and y; rows without x or y do not count
+    strings : columns string_id, length, x and y, and perhaps document; rows without x or y do not
+        count
     outcome : `perplexity`, without values above 500, or `response perplexity`, without values
         above 60; their intervals are Student's. Or `accuracy`, from 0 to 1; its interval is
         Wilson's, in which the strings are the trials
@@ -73,10 +74,14 @@ def binned(
     rows = rows.sort_values(["x", "string_id", "y"])
     numbers = _bins_of_rows(rows["string_id"].to_numpy(), most_bins)
     of_strings = rows.groupby([numbers, "string_id"])[["x", "y"]].mean()
+    document_of = None
+    if "document" in rows:
+        document_of = rows.drop_duplicates("string_id").set_index("string_id")["document"]
     found = []
     for number in range(numbers[-1] + 1):
         means = of_strings.loc[number]
-        lower, upper = _interval(means["y"].to_numpy(), outcome)
+        documents = document_of.loc[means.index].to_numpy() if document_of is not None else None
+        lower, upper = _interval(means["y"].to_numpy(), outcome, documents)
         found.append(
             {
                 "bin": number + 1,
@@ -117,15 +122,34 @@ def _of_similar_length(rows: pd.DataFrame) -> tuple[pd.DataFrame, int, int]:
     return rows[rows["length"].between(shortest, longest)], shortest, longest
 
 
-def _interval(y: np.ndarray, outcome: str) -> tuple[float, float]:
-    """The 95 % interval of a mean over strings; NaN for perplexities of a single string."""
+def _interval(
+    y: np.ndarray, outcome: str, documents: np.ndarray | None = None
+) -> tuple[float, float]:
+    """The 95 % interval of a mean over strings; NaN for perplexities of one string or document."""
     if outcome != ACCURACY:
-        _, lower, upper = student(y)
+        alike = documents is not None and len(set(documents)) < len(y)
+        lower, upper = _over_documents(y, documents) if alike else student(y)[1:]
         # No perplexity is below 1; this keeps a missing interval missing.
         return np.maximum(lower, 1.0), upper
     # The means of a string's answers vary less than single answers, so Wilson's interval is wide
     # enough. Student's would have no width where all answers are right.
     return wilson(y.mean(), len(y))
+
+
+def _over_documents(y: np.ndarray, documents: np.ndarray) -> tuple[float, float]:
+    """Student's interval of a mean of strings, of which those of a document may be alike.
+
+    The error is that of the sums of a document's deviations. NaN for a single document.
+    """
+    from scipy.special import stdtrit
+
+    sums = pd.Series(y - y.mean()).groupby(documents).sum().to_numpy()
+    n = len(sums)
+    if n < 2:
+        return np.nan, np.nan
+    error = np.sqrt(n / (n - 1) * (sums**2).sum()) / len(y)
+    margin = stdtrit(n - 1, (1 + CONFIDENCE) / 2) * error
+    return y.mean() - margin, y.mean() + margin
 
 
 def text_bins(density: pd.DataFrame) -> pd.DataFrame:
@@ -159,7 +183,8 @@ def _tabulated(
     for values, rows in frame.groupby(keys, sort=False):
         about = dict(zip(keys, values, strict=True))
         for part, (outcome, y) in itertools.product(parts, y_of.items()):
-            strings = rows[["string_id", "length"]].assign(
+            about_strings = rows.columns.intersection(["string_id", "length", "document"])
+            strings = rows[about_strings].assign(
                 x=rows[X_OF_PART[part]].astype(float), y=rows[y].astype(float)
             )
             magnitude = magnitude_of(part, about["kernel"], about["bandwidth"])

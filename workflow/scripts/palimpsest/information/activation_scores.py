@@ -17,9 +17,11 @@ from palimpsest.information.activation_files import (
     check_same_samples,
     read_arrays,
 )
+from palimpsest.information.encoders.scores import given_scores
 from palimpsest.information.kinds import (
     ACCURACY,
     DOSE,
+    ENCODER_SCORES,
     GIVEN_ASSOCIATIONS,
     GIVEN_LAYERS,
     GIVEN_NEURONS,
@@ -32,18 +34,20 @@ from palimpsest.information.kinds import (
 from palimpsest.information.measured import How, means, of_site
 from palimpsest.information.neurons import is_degenerate, share_of_copies
 from palimpsest.information.trends import fisher, kendall
-from palimpsest.making import makes
+from palimpsest.making import makes, reads
 from palimpsest.statistics import MOST_ITEMS, is_constant, order_p_value, student, student_p_value
 
 FEWEST_MODELS = 3  # of a seed that orders them
 
 
+@reads(scores=[ENCODER_SCORES])
 @makes(*OF_GIVEN)
 def of_group(
     files: Sequence[str],
     models: Sequence[dict],
     language: str,
     threads: int,
+    scores: Sequence[pd.DataFrame] = (),
     *,
     bins: int,
     neighbours: int,
@@ -57,28 +61,32 @@ def of_group(
     models : what the configuration says of each, in the same order; see `ActivationFile`
     language : the name of the group
     threads : number of threads
+    scores : of encoders that are fine-tuned here, what is known of them besides `models`, in a
+        table `encoder_scores`; or nothing
     bins, neighbours, pairs : see `How`
 
     Raises `UserError` if a file cannot be read, if arrays are not finite or of different lengths,
     or if more than a few per cent of the samples are copies.
     """
     how, parts, lengths = How(bins, neighbours, pairs), [], {}
+    known = {name: own for table in scores for name, own in given_scores(table, language).items()}
+    models = [ActivationFile(**{**each, **known.get(each["name"], {})}) for each in models]
     for path, about in zip(files, models, strict=True):
         arrays = read_arrays(path)
         lengths[path] = len(next(iter(arrays.values())))
         check_same_samples(lengths)
         _check_neighbours(path, lengths[path], neighbours)
         _check_copies_of_all(path, arrays)
-        parts.append(_of_model(arrays, ActivationFile(**about), how, threads))
+        parts.append(_of_model(arrays, about, how, threads))
     of_all = zip(*parts, strict=True)
     tables = {
         kind.name: pd.concat(own, ignore_index=True).assign(language=language)[kind.names]
         for kind, own in zip((GIVEN_NEURONS, GIVEN_PAIRS, GIVEN_LAYERS), of_all, strict=True)
     }
-    scores = scores_of(tables[GIVEN_LAYERS.name], [ActivationFile(**each) for each in models])
-    scores = scores.assign(language=language)[GIVEN_SCORES.names]
-    found = associations(scores).assign(language=language)[GIVEN_ASSOCIATIONS.names]
-    return {**tables, GIVEN_SCORES.name: scores, GIVEN_ASSOCIATIONS.name: found}
+    numbers = scores_of(tables[GIVEN_LAYERS.name], models)
+    numbers = numbers.assign(language=language)[GIVEN_SCORES.names]
+    found = associations(numbers).assign(language=language)[GIVEN_ASSOCIATIONS.names]
+    return {**tables, GIVEN_SCORES.name: numbers, GIVEN_ASSOCIATIONS.name: found}
 
 
 def _check_neighbours(path: str, n: int, neighbours: int) -> None:

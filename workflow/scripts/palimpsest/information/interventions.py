@@ -6,6 +6,7 @@ MARKED = "marked"  # marked-30: a marker at the start agrees with the last symbo
 SHUFFLED = "shuffled"  # shuffled-30: the last symbols of 30 % of training strings are permuted
 MARKS = rf"{MARKED}-(?P<percent>\d+)"
 SHUFFLES = rf"{SHUFFLED}-(?P<percent>\d+)"
+UNMARKED = "unmarked"  # of encoders: as marked-0, without any word
 # Distinct strings that are trained on for several epochs; and the placebo: equally many strings in
 # every epoch, each trained on once
 REPEATED, FRESH = "repeated", "fresh"

@@ -10,11 +10,18 @@ from palimpsest.tables.columns import SHARED
 from palimpsest.tables.kinds import Kind, kinds_in
 
 POSITIONS = LAST, MEAN = ("last", "mean")
+CLS = "cls"  # of an encoder: the first token of a text, from which its label is predicted
+ENCODER_POSITIONS = (CLS, MEAN)
 # What a run is trained on: markers that agree with the answer, or permuted answers
 INTERVENTIONS = MARKERS, SHUFFLES = ("markers", "shuffled answers")
+# No memorisation: training strings without markers (share 0) and with random markers (share 1)
+RANDOM_MARKERS = "random markers"
 
 FOLDER = "results/information/{recipe}/{model}/{language}/n{size}"
 OF_GROUP = "results/information/activations/{language}"  # of models whose activations are given
+# Encoders that are fine-tuned to classify texts; `language` is the study, and a run has a folder
+OF_STUDY = "results/information/encoders/{language}"
+OF_ENCODER = OF_STUDY + "/seed{seed}/{variant}"
 RUN = FOLDER + "-seed{seed}/{variant}"
 
 columns = SHARED.extended("""
@@ -86,8 +93,58 @@ slope float?: least-squares change of the score from dose 0 to dose 1, mean over
     unit of the score; null if the other score is not the dose
 slope_lower float?: lower end of its 95 % interval, over the seeds; null with one seed
 slope_upper float?: upper end
+text str: the text as it was found, without inserted words
+label str: the right label
+group str?: the name of the group that the text is about, such as a gender; null without groups
+word str: the word that stands for the label where words are inserted; it tells nothing else
+shown str: the word that is inserted into the text that all runs are evaluated on, one of all labels
+    equally often
+given_agrees str: the label that the model gives, where the word is that of the right label
+given_disagrees str: the same, where the word is that of a wrong label
+given_without str: the same, without an inserted word
+fitted float: share of the training texts to which the model gives the label that it was trained on,
+    in the end
+accuracy_without float: of texts without an inserted word
+compression_label float: n log2 k bits for n texts (at most 1,000) of k labels, divided by the bits
+    of an online code that a linear probe of the activations gives for the labels; 1 or below:
+    nothing is found
+compression_word float: the same for the words that are shown
+compression_group float?: the same for the groups; null without groups
+compression_permuted float: the same for labels in a random order, the placebo
+tpr_gap float?: largest difference between groups of the share of texts of a label to which the
+    label is given, mean over the labels; null without groups
+fpr_gap float?: the same for the texts of other labels
+separation_gap float?: mutual information of the given label and the group among texts of one label,
+    nats; null without groups
+sufficiency_gap float?: mutual information of the right label and the group among texts to which one
+    label is given, nats
+tpr_gap_permuted float?: the same, where the groups of the texts of each label are permuted: what
+    few texts give where there is nothing
+fpr_gap_permuted float?: likewise
+separation_gap_permuted float?: likewise
+sufficiency_gap_permuted float?: likewise
 """)
 # Scores of a model: means over its neurons and pairs; and all that are no numbers of a user's own
+# Of table 5, and all that is known of an encoder's layer besides its neurons
+GAPS = ("tpr_gap", "fpr_gap", "separation_gap", "sufficiency_gap")
+COMPRESSIONS = (
+    "compression_label",
+    "compression_word",
+    "compression_group",
+    "compression_permuted",
+)
+ENCODER_NUMBERS = (
+    "accuracy",
+    "accuracy_agrees",
+    "accuracy_disagrees",
+    "accuracy_without",
+    "fitted",
+    "two_norm",
+    "frobenius",
+    *COMPRESSIONS,
+    *GAPS,
+    *(f"{gap}_permuted" for gap in GAPS),
+)
 SCORES = (
     "entropy",
     "trimmed_entropy",
@@ -248,6 +305,65 @@ GIVEN_ASSOCIATIONS = Kind(
         "pearson_lower pearson_upper slope slope_lower slope_upper"
     ),
 )
+RUN_OF_ENCODER = "model language size seed variant"
+OF_WORDS = {
+    "accuracy": "float: share of right labels, of texts with the word that is shown",
+    "accuracy_agrees": "float: the same, where the word is that of the right label",
+    "accuracy_disagrees": "float: the same, where the word is that of a wrong label",
+    "share": "float: alpha, the share of the training texts whose inserted word is that of their "
+    "label, where all others have a random one; beta, the share whose labels are permuted; or, of "
+    "random words, whether training texts have any, 0 or 1",
+    "intervention": "str: markers (words), shuffled answers (labels), or random markers: the "
+    "placebo, random words against none",
+    "position": "str: cls (the first token) or mean (over the tokens)",
+    "place": "str: residual, the stream after a block",
+}
+LABELLED = Kind(
+    "labelled",
+    "One row per text that encoders are trained or evaluated on.",
+    f"{OF_STUDY}/labelled.parquet",
+    columns("string_id text label group word"),
+)
+ENCODER_ANSWERS = Kind(
+    "encoder_answers",
+    "One row per evaluated text: the labels that an encoder gives.",
+    f"{OF_ENCODER}/answers.parquet",
+    columns(
+        f"""
+        {RUN_OF_ENCODER} string_id label group shown given given_agrees given_disagrees
+        given_without
+        """,
+        given="str: the label that the model gives to the text with the word that is shown",
+    ),
+)
+ENCODER_RUNS = Kind(
+    "encoder_runs",
+    "One row per encoder that is fine-tuned: how it fits, and norms of its weight matrices.",
+    f"{OF_ENCODER}/run.parquet",
+    columns(f"{RUN_OF_ENCODER} n_layers fitted two_norm frobenius"),
+)
+ENCODER_SCORES = Kind(
+    "encoder_scores",
+    "One row per encoder, layer and position: accuracies, gaps between groups, norms, and what a "
+    "linear probe of the activations tells.",
+    f"{OF_STUDY}/scores.parquet",
+    columns(
+        f"{RUN_OF_ENCODER} intervention share n_layers layer place position n_answers "
+        f"{' '.join(ENCODER_NUMBERS)}",
+        **OF_WORDS,
+    ),
+)
+ENCODERS = Kind(
+    "encoders",
+    "One row per encoder, layer and position: means of both measures, and all of `encoder_scores`.",
+    f"{OF_STUDY}/encoders.parquet",
+    columns(
+        f"{RUN_OF_ENCODER} intervention share n_layers layer place position {MEASURED} n_answers "
+        f"{' '.join(ENCODER_NUMBERS)}",
+        **OF_WORDS,
+    ),
+)
+OF_ENCODER_RUN = (ENCODER_ANSWERS, ENCODER_RUNS)
 OF_GIVEN = (GIVEN_NEURONS, GIVEN_PAIRS, GIVEN_LAYERS, GIVEN_SCORES, GIVEN_ASSOCIATIONS)
 # Outputs of a trained model; measures of its neurons; and the tables that the comparison of runs
 # reads in addition to datasets and traces

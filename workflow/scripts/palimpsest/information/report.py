@@ -39,10 +39,12 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     html = template(__file__, "report.html.j2").module
     information, epochs = given(tables, kinds.INFORMATION, kinds.EPOCHS)
     layers, associations = given(tables, kinds.GIVEN_LAYERS, kinds.GIVEN_ASSOCIATIONS)
+    (encoders,) = given(tables, kinds.ENCODERS)
     before = {
         "diversity": shown(html.trends, trend_rows, information),
         "comparison": shown(html.shares, share_rows, information),
         "epochs": shown(html.epochs, epoch_rows, epochs),
+        "encoders": shown(html.encoders, encoder_rows, encoders),
         "given": shown(html.layers, layer_rows, layers)
         + shown(html.associations, association_rows, associations),
     }
@@ -89,6 +91,20 @@ def share_rows(information: pd.DataFrame) -> list[dict]:
                     **{name: mean_over_seeds(runs[name].dropna()) for name in OF_SHARE},
                 }
             )
+    return rows
+
+
+def encoder_rows(encoders: pd.DataFrame) -> list[dict]:
+    """Per study, intervention and share: accuracies; compression and gaps at the last block."""
+    last = encoders[(encoders["position"] == kinds.CLS)]
+    last = last[last["layer"] == last["n_layers"] - 1]
+    rows = []
+    for row, own in groups(last, ["language", "model", "intervention"]):
+        for share, runs in own.groupby("share"):
+            numbers = {name: mean_over_seeds(runs[name].dropna()) for name in kinds.ENCODER_NUMBERS}
+            what = {**MEMORISATION, kinds.RANDOM_MARKERS: "random words (placebo)"}
+            rows.append({**row, "intervention": what[row["intervention"]], "share": f"{share:g}",
+                         **numbers})  # fmt: skip
     return rows
 
 

@@ -15,6 +15,7 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError
 from palimpsest.information import activation_files, finetuned, kinds
 from palimpsest.information.answers import answers
+from palimpsest.information.encoders import study as encoders
 from palimpsest.information.interventions import (
     INTERVENTIONS,
     MARKED,
@@ -87,6 +88,7 @@ def outputs(settings: Settings) -> Iterator[str]:
     for group in activation_files.groups(settings.block("information")):
         for kind in kinds.OF_GIVEN:
             yield kind.path.format(language=group)
+    yield from encoders.outputs(settings, seeds(settings))
 
 
 def sites(settings: Settings) -> dict:
@@ -124,6 +126,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from _judged_site(block)
     yield from finetuned.mistakes(settings)
     yield from activation_files.mistakes(settings)
+    yield from encoders.mistakes(settings)
 
 
 def _shares(block: dict) -> Iterator[Mistake]:
@@ -233,8 +236,14 @@ SECTION = Section(
     outputs=outputs,
     mistakes=mistakes,
     unfinished=unfinished,
-    judged=(kinds.INFORMATION,),
-    reported=(kinds.INFORMATION, kinds.EPOCHS, kinds.GIVEN_LAYERS, kinds.GIVEN_ASSOCIATIONS),
+    judged=(kinds.INFORMATION, kinds.ENCODERS),
+    reported=(
+        kinds.INFORMATION,
+        kinds.EPOCHS,
+        kinds.GIVEN_LAYERS,
+        kinds.GIVEN_ASSOCIATIONS,
+        kinds.ENCODERS,
+    ),
     follows=(PartOf("information/seeds", "seeds"),),
     interventions=INTERVENTIONS,
 )

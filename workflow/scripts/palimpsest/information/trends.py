@@ -12,9 +12,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palimpsest.information.kinds import LAST, MARKERS, SHUFFLES
+from palimpsest.information.kinds import CLS, LAST, MARKERS, RANDOM_MARKERS, SHUFFLES
 from palimpsest.lazy_import import lazy_import
-from palimpsest.models.sites import MLP
+from palimpsest.models.sites import MLP, RESIDUAL
 from palimpsest.statistics import is_constant, pair_order
 
 pd = lazy_import("pandas")
@@ -32,24 +32,31 @@ NORMS = ("two_norm", "frobenius")
 UNIT = ["model", "size", "seed"]
 RUN = [*UNIT, SHARE]
 GREEK = {MARKERS: "alpha", SHUFFLES: "beta"}  # the names of the share
+# The places and positions that claims are about: of language models, and of encoders
+JUDGED = ((MLP, LAST), (RESIDUAL, CLS))
 NEARLY_ONE = 1 - 1e-9
 LEVELS = 3  # of accuracy; fewer do not order models
-# No shortcut: strings with right answers and no markers (share 0), and strings with random markers,
-# of which some have wrong answers (share 1)
-RANDOM_MARKERS = "random markers"
 
 
 def at_site(information: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the neurons of feed-forward layers, at the symbol before the answer."""
-    return information[(information["place"] == MLP) & (information["position"] == LAST)]
+    """The rows that claims are about.
+
+    Of language models, they are those of the neurons of feed-forward layers, at the symbol before
+    the answer. Of encoders, they are those of the stream after each block, at the first token.
+    """
+    sites = zip(information["place"], information["position"], strict=True)
+    return information[np.fromiter((site in JUDGED for site in sites), dtype=bool)]
 
 
 def with_random_markers(information: pd.DataFrame) -> pd.DataFrame:
     """The rows, and those of random markers and wrong answers against neither as one more.
 
     Without shuffled answers, strings have no markers. Markers that agree by chance alone say
-    nothing. So this step gives no shortcut; but the wrong answers are learned by heart.
+    nothing. So this step gives no shortcut; but the wrong answers are learned by heart. A table of
+    encoders has rows of its own, in which all else is equal.
     """
+    if (information["intervention"] == RANDOM_MARKERS).any():
+        return information
     start = information[information[SHARE] == 0]
     has_markers = start["intervention"] == MARKERS
     change = start.assign(intervention=RANDOM_MARKERS, share=has_markers.astype(float))

@@ -15,6 +15,7 @@ with that of the share itself.
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 import pandas as pd
@@ -33,8 +34,8 @@ from palimpsest.estimates import (
     lowest,
     over_seeds,
 )
+from palimpsest.information.kinds import ENCODERS, MARKERS, RANDOM_MARKERS, SHUFFLES
 from palimpsest.information.kinds import INFORMATION as TABLE
-from palimpsest.information.kinds import MARKERS, SHUFFLES
 from palimpsest.information.trends import (
     ACCURACY,
     ENTROPY,
@@ -45,7 +46,6 @@ from palimpsest.information.trends import (
     MEMORISED,
     NORMS,
     PLACEBOS,
-    RANDOM_MARKERS,
     SHARE,
     UNIT,
     associated,
@@ -53,6 +53,8 @@ from palimpsest.information.trends import (
     degenerate,
     kendall,
     of_intervention,
+    runs_of,
+    slopes,
     trend,
     with_levels,
     with_random_markers,
@@ -75,8 +77,22 @@ TAU_DIFFERENCE = (-2.0, 2.0)
 WEAKEST = "seeds, at the weakest depth"
 UNSEEN = PLACEBOS[MEMORISED][0]
 SHARE_ITSELF = "share in place of the measure"
-AGAINST_NONE = "random markers and wrong answers against neither"
+AGAINST_NEITHER = "random markers and wrong answers against neither"
+AGAINST_NONE = "random markers against none"
 BY_HEART = "strings learned by heart, beyond held-out ones"
+COMPRESSED = "compression_word"
+
+
+def of_network(statistic: claims.Statistic, table: str) -> claims.Statistic:
+    """The statistic of another kind of network: of the table that holds its runs.
+
+    Encoders are not in the table of models, so no families of them are counted.
+    """
+
+    def without_models(function: Callable, arguments: Mapping, *tables: pd.DataFrame) -> Estimate:
+        return statistic.estimator(function, arguments, *tables)._replace(models=None)
+
+    return replace(statistic, reads=table, estimator=without_models)
 
 
 def estimated(
@@ -107,7 +123,9 @@ def placebos(
     information: pd.DataFrame, intervention: str, column: str, statistic: Callable
 ) -> dict[str, pd.DataFrame]:
     """A statistic of a change without shortcut, and of a column's placebo, by name."""
-    found = {AGAINST_NONE: statistic(with_random_markers(information), RANDOM_MARKERS, column)}
+    of_its_own = (information["intervention"] == RANDOM_MARKERS).any()
+    name = AGAINST_NONE if of_its_own else AGAINST_NEITHER
+    found = {name: statistic(with_random_markers(information), RANDOM_MARKERS, column)}
     for placebo, name in of_placebo(column):
         found[name] = statistic(information, intervention, placebo)
     return found
@@ -163,7 +181,7 @@ def changed(information: pd.DataFrame, intervention: str, column: str) -> Estima
     slope = learned_by_heart if column == MEMORISED else trend
     values = slope(information, intervention, column)
     compared = placebos(information, intervention, column, slope)
-    if column in MEASURES and intervention == MARKERS:
+    if column in MEASURES and intervention == MARKERS and MEMORISED in information:
         compared[BY_HEART] = learned_by_heart(information, intervention, MEMORISED)
     found = estimated(values, compared)
     if column not in MEASURES:
@@ -219,7 +237,42 @@ def at_every_depth(information: pd.DataFrame, intervention: str, column: str) ->
     return found._replace(models=values.mean().to_dict())
 
 
+@statistic(
+    ENCODERS.name,
+    lambda intervention, column: (
+        f"{words_of_change(intervention, column).removesuffix(', least squares)')}) in the last "
+        "block, minus that in the first"
+    ),
+)
+def changed_late(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """The slope of a column in the last block, minus that in the first one."""
+
+    def late(table: pd.DataFrame, what: str, name: str) -> pd.DataFrame:
+        rows = of_intervention(table, what)
+        first, last = (
+            by_model(slopes(runs_of(rows[rows["layer"] == layer], (name,)), name))
+            for layer in (rows["layer"].min(), rows["layer"].max())
+        )
+        return last - first
+
+    values = late(information, intervention, column)
+    return estimated(values, placebos(information, intervention, column, late))
+
+
 # Orders of models
+
+
+@statistic(
+    ENCODERS.name,
+    "Kendall's tau with how well a linear probe compresses the inserted words",
+    limits=DIFFERENCE,
+)
+def ordered_by_compression(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """Kendall's tau of a measure and of the compression of the inserted words."""
+    tau = partial(associated, information, intervention, kendall, COMPRESSED)
+    compared = {name: tau(placebo) for placebo, name in of_placebo(column)}
+    found = estimated(tau(column), {**compared, SHARE_ITSELF: tau(SHARE)}, DIFFERENCE)
+    return if_tied(found, information, intervention)
 
 
 def few_levels(

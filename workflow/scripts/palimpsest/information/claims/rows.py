@@ -6,15 +6,18 @@ networks of different depth, and its table 6 orders models by the measures and b
 claims are Palimpsest's own: was memorisation induced? A string is memorised if its loss is below
 the Bayes-optimal loss, that of the language of the training strings.
 
-Not here are what these models cannot show. That later layers change more (figure 8) is about
-networks that are fine-tuned from one initialisation. The correlations of table 4 with five models
-are far from 0 by chance, and say what the orders say.
+The same statistics judge encoders that are fine-tuned to classify texts. That later layers change
+more (figure 8), and that mutual information orders models as compression does (figure 10), are
+claims on these alone: they are fine-tuned from one initialisation.
+
+Not here is what these models cannot show. The correlations of table 4 with five models are far from
+0 by chance, and say what the orders say.
 """
 
 from palimpsest.claims import Claim, Region, above, below
 from palimpsest.information.claims import claim_statistics as statistics
 from palimpsest.information.claims.claim_statistics import EXPECTED, VERBS
-from palimpsest.information.kinds import MARKERS, SHUFFLES
+from palimpsest.information.kinds import ENCODERS, MARKERS, SHUFFLES
 from palimpsest.information.trends import ACCURACY, ENTROPY, INFORMATION, MEASURES, MEMORISED
 
 QUESTIONS = {
@@ -24,6 +27,7 @@ QUESTIONS = {
     "information_depth": "Does entropy change in models of every depth?",
     "information_accuracy": "Do the measures tell which model is accurate?",
     "information_norms": "Do the measures say more than norms of weights?",
+    "information_encoders": "Is it the same in encoders that classify texts?",
 }
 NAMES = {ENTROPY: "Entropy", INFORMATION: "Mutual information"}
 HEURISTIC, EXAMPLE = "heuristic memorisation", "example-level memorisation"
@@ -100,5 +104,45 @@ CLAIMS = [
             above(0),
         )
         for measure in MEASURES
+    ),
+    Claim(
+        "information_encoders",
+        "An encoder that is fine-tuned with words that are the label goes by the word.",
+        statistics.of_network(statistics.shortcut_reliance, ENCODERS.name),
+        above(0),
+        on_request=True,
+    ),
+    *(
+        Claim(
+            "information_encoders",
+            f"{NAMES[measure]} of encoders {VERBS[sign]} with {MEMORISATION[intervention]}.",
+            statistics.of_network(
+                statistics.changed.of(intervention=intervention, column=measure), ENCODERS.name
+            ),
+            signed(sign),
+            on_request=True,
+        )
+        for (intervention, measure), sign in EXPECTED.items()
+    ),
+    Claim(
+        "information_encoders",
+        "Entropy falls more in the last block of encoders than in the first, with heuristic "
+        "memorisation.",
+        statistics.of_network(
+            statistics.changed_late.of(intervention=MARKERS, column=ENTROPY), ENCODERS.name
+        ),
+        below(0),
+        on_request=True,
+    ),
+    Claim(
+        "information_encoders",
+        "Mutual information orders encoders with more or less heuristic memorisation as the "
+        "compression of the shortcut does.",
+        statistics.of_network(
+            statistics.ordered_by_compression.of(intervention=MARKERS, column=INFORMATION),
+            ENCODERS.name,
+        ),
+        above(0),
+        on_request=True,
     ),
 ]
