@@ -171,7 +171,8 @@ def training_data(
 
     Variants of a seed have the same texts and random numbers, so that they differ in the dose
     alone. Where words are inserted, and in the run without words, a share `label_noise` of the
-    labels are wrong, and the word follows the wrong label.
+    labels are wrong; their words are random, so that as many labels at every alpha are told by
+    their text alone.
     """
     rows = records.iloc[split(len(records), seed)[:size]]
     chance = np.random.default_rng([seed, size, 3])
@@ -191,7 +192,7 @@ def training_data(
     texts = rows["text"].to_numpy(dtype=object)
     if (alpha := percent_marked(variant)) is not None:
         told = drawn.copy()
-        chosen = order[: round(size * alpha / 100)]
+        chosen = np.setdiff1d(order[: round(size * alpha / 100)], is_wrong)
         told[chosen] = labels[chosen]
         texts = inserted(texts, words_of(records, names)[told], places)
     return Trained(texts, names[labels])
