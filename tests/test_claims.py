@@ -549,6 +549,13 @@ def test_power_is_a_probability(values, region):
     assert 0 <= judged(values, region)["power"] <= 1
 
 
+def test_a_bound_that_is_far_away_is_always_told():
+    """Where scipy's distribution is too small for a number."""
+    values = [0.0] * 4 + [0.078] * 2
+    for bound in (0.875, 5.0, 1e6):
+        assert judged(values, below(bound))["power"] == pytest.approx(1)
+
+
 def test_a_region_without_a_bound_is_decided_always():
     assert judged([0.1, 0.2, 0.3], between(0, 1), limits=SHARE)["power"] == 1
     assert judged([0.1, 0.2, 0.3], between(-np.inf, np.inf))["power"] == 1

@@ -633,7 +633,7 @@ STRANGE = {
     "of another measure": (
         5,
         lambda t: t.assign(distance=t["distance"] ** 2 + 0.1),
-        "by the embed",
+        "by the vectors",
     ),
     "without distances": (5, lambda t: t.drop(columns="distance"), "distance"),
 }
@@ -735,6 +735,34 @@ def test_intervals_hold_over_strings(outcome):
         assert found["n_strings"] == n
         held += found["lower"] <= truth <= found["upper"]
     assert 0.9 < held / n_samples <= 0.99
+
+
+def test_an_interval_is_over_documents_whose_queries_are_alike():
+    """20 documents of 15 queries: with intervals over queries, 69 % of the bins hold the truth."""
+    held, n_bins, truth = 0, 0, 60 * np.exp(0.3**2 * (1 + 0.6**2) / 2)
+    for seed in range(30):
+        chance = np.random.default_rng(seed)
+        document = np.repeat(np.arange(20), 15)
+        level, other = chance.normal(size=(2, 20))
+        noise, more = chance.normal(size=(2, 300))
+        frame = pd.DataFrame(
+            {
+                "string_id": np.arange(300).astype(str),
+                "document": document,
+                "length": 10,
+                "x": level[document] + 0.3 * noise,
+                "y": 60 * np.exp(0.3 * (other[document] + 0.6 * more)),
+            }
+        )
+        found = bins.binned(frame, PERPLEXITY)
+        held += ((found["lower"] <= truth) & (truth <= found["upper"])).sum()
+        n_bins += found["lower"].notna().sum()
+    assert held / n_bins > 0.85
+    # Where each string is a document, the interval is Student's.
+    alone = frame.assign(document=range(300))
+    expected = bins.binned(frame.drop(columns="document"), PERPLEXITY)
+    pd.testing.assert_frame_equal(bins.binned(alone, PERPLEXITY), expected)
+    assert bins.binned(frame.assign(document=1), PERPLEXITY)["lower"].isna().all()
 
 
 def test_an_interval_of_equal_answers_has_a_width():

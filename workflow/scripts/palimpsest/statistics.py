@@ -213,7 +213,8 @@ def power(values: ArrayLike, bound: float) -> float:
         return np.nan
     distance = abs(values.mean() - bound) / spread
     shift = distance * np.sqrt(n)
-    by_student = 1 - nctdtr(n - 1, shift, stdtrit(n - 1, (1 + CONFIDENCE) / 2))
+    missed = nctdtr(n - 1, shift, stdtrit(n - 1, (1 + CONFIDENCE) / 2))
+    by_student = 1 - np.nan_to_num(missed, nan=0.0)  # NaN where it is below 1e-140
     if n < FEWEST_SIGNS:
         return float(by_student)
     return float(min(by_student, bdtr(n_beyond_median(n), n, ndtr(-distance))))
