@@ -158,7 +158,7 @@ def test_the_library_works_with_the_oldest_versions_that_it_allows(source, tmp_p
     assert "torch" not in found["modules"]
     readme = (ROOT / "README.md").read_text()
     examples = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    (example,) = (code for code in examples if "import memorisation" in code)
+    (example,) = (code for code in examples if "memorisation.contextual" in code)
     done = run(python, "-I", "-c", GIVEN + example + SHOWN, cwd=tmp_path)
     assert str(tmp_path / "oldest") in done.stdout
     said = "torch is not installed; pip install 'palimpsest[training]'"
