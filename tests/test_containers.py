@@ -2,13 +2,13 @@
 
 import os
 import re
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
+
+from helpers.programs import program
 
 ENVS = Path(__file__).parents[1] / "envs"
 RECIPES = (ENVS / "Containerfile", ENVS / "palimpsest.def")
@@ -63,11 +63,11 @@ def test_both_recipes_have_the_same_image_and_programs():
 
 def hadolint(file):
     """What the linter says; its program comes with requirements-peers.txt."""
-    program = shutil.which("hadolint", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    if program is None:
+    linter = program("hadolint")
+    if linter is None:
         skip = pytest.fail if "PALIMPSEST_CI" in os.environ else pytest.skip
         skip("hadolint: not installed; install it with: make .venv/peers.installed")
-    done = subprocess.run([program, "--no-color", file], capture_output=True, text=True)
+    done = subprocess.run([linter, "--no-color", file], capture_output=True, text=True)
     return done.returncode, done.stdout
 
 

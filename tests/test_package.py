@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import palimpsest
+from helpers.programs import program
 from palimpsest.lazy_import import EXTRAS
 
 ROOT = Path(__file__).parents[1]
@@ -138,7 +139,7 @@ def oldest() -> list[str]:
 def test_the_library_works_with_the_oldest_versions_that_it_allows(source, tmp_path):
     """The examples of its page and of the README; those that need other extras say so, by name."""
     python = tmp_path / "oldest/bin/python"
-    uv = shutil.which("uv")  # faster, where it is installed
+    uv = program("uv")  # faster, where it is installed
     venv.create(tmp_path / "oldest", with_pip=not uv)
     pins = [entry.replace(">=", "==") for entry in oldest()]
     install = [uv, "pip", "install", "--python", python]

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ import torch
 import yaml
 
 from helpers.commands import MODELS
+from helpers.programs import program
 from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.exported import CONFORMS_TO, NO_LICENCE, _size, export_dataset
@@ -129,7 +129,7 @@ def test_programs_of_others_read_the_folders(tmp_path):
     """Croissant's own library reads all strings; the harness finds the loss that we find."""
     site = tmp_path / "site"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install"]
-    if uv := shutil.which("uv"):  # faster, where it is installed
+    if uv := program("uv"):  # faster, where it is installed
         pip = [uv, "pip", "install", "--python", sys.executable]
     file = ROOT / "requirements-exports.txt"
     alone = ["--quiet", "--no-deps", "--target", site, "--requirement", file]
