@@ -476,7 +476,7 @@ def test_claims_on_texts_are_judged_for_every_set_and_for_responses():
     queries = judged.loc[judged.index.str.contains("of a text rises with the distance")]
     assert list(queries["verdict"]) == [AGREES, AGREES]
     without = verdicts(regress_text(worlds.text(0)), kinds.TEXT_REGRESSIONS)
-    assert one(without, "of a response rises")["language"] == ""
+    assert not without.index.str.contains("of a response").any()
 
 
 @pytest.mark.parametrize("embedding", ["hidden", "ngrams"])
@@ -509,8 +509,7 @@ def test_queries_from_the_corpus_follow_density_more_clearly(inside, outside, ve
 
 def test_without_queries_from_the_corpus_there_is_no_comparison():
     judged = verdicts(worlds.text(0), kinds.TEXT_DENSITY)
-    row = one(judged, "for queries from the corpus than for others")
-    assert (row["verdict"], row["language"]) == (CANNOT_TELL, "")
+    assert not judged.index.str.contains("for queries from the corpus than for others").any()
 
 
 # Truth and memorisation
@@ -584,6 +583,6 @@ def test_without_tables_no_claim_is_decided(helpful):
     empty = {kind.name: pd.DataFrame(columns=kind.names) for kind in kinds.KINDS}
     for given in ({}, empty):
         judged = judge_all(CLAIMS, given)
-        assert len(judged) == len(CLAIMS)
+        assert len(judged) == sum(not claim.on_request for claim in CLAIMS)
         assert set(judged["verdict"]) == {CANNOT_TELL}
         assert set(judged["language"]) == {""}

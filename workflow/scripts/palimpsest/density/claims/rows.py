@@ -275,6 +275,7 @@ CLAIMS = [
             sentence,
             regressions.of_text.of(regression=regression, term=term, outcome=outcome),
             region,
+            on_request=True,
         )
         for sentence, region, regression, term, outcome in OF_TEXTS
     ),
@@ -284,12 +285,14 @@ CLAIMS = [
         "corpus than for others.",
         in_distribution.more_clearly,
         below(0),
+        on_request=True,
     ),
     Claim(
         "density_texts",
         "In the density of a text by algorithm 1, the random part hides the local part.",
         regressions.share_of_local_part,
         below(0.5),
+        on_request=True,
     ),
     *(
         Claim(
