@@ -46,6 +46,8 @@ def refused(*words):
 def test_what_snakemake_is_given(words, expected, given, tmp_path, monkeypatch, capsys):
     """Without a Snakefile, that of the workflow; with a study, its file."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/config.yaml").touch()
     main(words.split())
     assert " ".join(given[0]) == f"{expected} --snakefile {ROOT}/Snakefile"
     (tmp_path / "Snakefile").touch()
@@ -55,6 +57,14 @@ def test_what_snakemake_is_given(words, expected, given, tmp_path, monkeypatch, 
     assert capsys.readouterr().out.splitlines()[1] == f"$ {' '.join(given[1])}"
     main([*words.split(), "--configfile", "other.yaml"])
     assert STUDY not in given[2]
+
+
+CATS = """
+S -> 'the' N V 'the' N
+N -> 'cat' [0.4] | 'dog' [0.3] | 'hen' [0.3]
+V -> 'saw' [0.4] | 'bit' [0.2] | 'fed' [0.2] | 'lost' [0.2]
+"""
+NOTES = [f"{n % 2 == 0},the number {n} is written here\n" for n in range(60)]
 
 
 def test_every_word_is_a_target():
@@ -78,8 +88,12 @@ def planned(folder, *targets):
 def test_studies_of_each_input_can_be_planned(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model").mkdir()
-    grammar = ROOT / "config/languages/L2.pcfg"
+    grammar = tmp_path / "cats.pcfg"
+    grammar.write_text(CATS)
+    (tmp_path / "notes.csv").write_text("in_training,text\n" + "".join(NOTES))
+    named = ["--columns", "trained=in_training"]
     for name, flags in {
+        "named": ["--records", "notes.csv", *named, "--model", "model/"],
         "records": ["--records", RECORDS],
         "asked": ["--records", RECORDS, "--model", "model", "--reference", "someone/model"],
         "grammar": ["--grammar", grammar],
@@ -91,7 +105,10 @@ def test_studies_of_each_input_can_be_planned(tmp_path, monkeypatch):
     (one,) = asked["records"]["checkpoints"].values()
     assert one == {"corpus": "mine", "model": "../model", "reference": "someone/model"}
     assert asked["density"] is None
-    assert (tmp_path / "grammar/config/languages/mine.pcfg").read_bytes() == grammar.read_bytes()
+    copy = tmp_path / "grammar/config/languages/cats.pcfg"
+    assert copy.read_bytes() == grammar.read_bytes()
+    # Of 36 strings, a third
+    assert yaml.safe_load((tmp_path / "grammar" / STUDY).read_text())["sizes"] == [8]
 
 
 def test_a_study_without_an_input_is_the_default_one(tmp_path, monkeypatch):
@@ -106,6 +123,16 @@ def test_a_study_without_an_input_is_the_default_one(tmp_path, monkeypatch):
         ("init full", "full: is not empty; name a new folder"),
         ("init new --panel none.csv", "none.csv: no such file"),
         ("init new --model a/b", "--model: needs --records, the records that it is asked about"),
+        ("init new --records full/file --model none/", "none/: no such folder"),
+        (
+            "init new --records full/file --columns text",
+            "--columns: text is no pair such as text=body",
+        ),
+        (
+            "run",
+            "study.yaml: there is no study in this folder; make one, such as with: palimpsest init "
+            "my-study, or go to its folder",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(words, said, tmp_path, monkeypatch):

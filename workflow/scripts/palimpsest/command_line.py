@@ -16,10 +16,12 @@ import yaml
 
 from palimpsest import __version__, paths
 from palimpsest.errors import UserError, refusing
+from palimpsest.languages import Grammar
 from palimpsest.sections import NAMES
 
 STUDY = "study.yaml"
 OWN = "mine"  # the name of what a study is given
+SIZES, SAMPLED = (8, 16, 32, 64, 128, 256), 2000  # training strings of a study of a grammar
 # By the word of the command: the target of Snakemake, or None for those that are given
 VERBS: Mapping[str, str | None] = {
     "plan": "plan",
@@ -69,6 +71,12 @@ def parser() -> argparse.ArgumentParser:
         "--model", help="with --records: a model to ask, a folder or a name on the hub"
     )
     new.add_argument("--reference", help="with --model: a model trained on other data")
+    new.add_argument(
+        "--columns",
+        nargs="+",
+        metavar="KEY=COLUMN",
+        help="with --records: names of its columns, such as trained=in_training",
+    )
     new.add_argument("--grammar", type=Path, help="a .pcfg file")
     new.add_argument("--panel", type=Path, help="a table of unit, time, cohort and outcome")
     for name, target in VERBS.items():
@@ -95,6 +103,11 @@ def run(name: str, given: Sequence[str]) -> None:
     words = ["snakemake", *([target] if target else []), *given]
     if not any(word.startswith(("--cores", "-c")) for word in given):
         words += ["--cores", "1" if name == "plan" else "all"]
+    if not os.path.exists(Path("config/config.yaml")):
+        raise UserError(
+            f"{STUDY}: there is no study in this folder; make one, such as with: palimpsest init "
+            "my-study, or go to its folder"
+        )
     if not os.path.exists("Snakefile"):
         words += ["--snakefile", str(project() / "Snakefile")]
     if os.path.exists(STUDY) and "--configfile" not in given:
@@ -111,8 +124,12 @@ def init(given: argparse.Namespace) -> None:
     folder = given.folder
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder}: is not empty; name a new folder")
-    if given.model and not given.records:
-        raise UserError("--model: needs --records, the records that it is asked about")
+    for flag, asked in (("--model", given.model), ("--columns", given.columns)):
+        if asked and not given.records:
+            raise UserError(f"{flag}: needs --records, the records that it is asked about")
+    for model in filter(None, (given.model, given.reference)):
+        if (model[0] in "./" or model[-1] == "/") and not os.path.isdir(model):
+            raise UserError(f"{model}: no such folder")
     for file in filter(None, (given.records, given.grammar, given.panel)):
         if not file.exists():
             raise UserError(f"{file}: no such file")
@@ -121,7 +138,7 @@ def init(given: argparse.Namespace) -> None:
     for name in COPIED:
         shutil.copytree(source / name, folder / name, ignore=shutil.ignore_patterns("schemas"))
     if given.grammar:
-        shutil.copy(given.grammar, folder / "config/languages" / f"{OWN}.pcfg")
+        shutil.copy(given.grammar, folder / "config/languages" / f"{given.grammar.stem}.pcfg")
     (folder / "Snakefile").write_text(SNAKEFILE.format(workflow=str(source / "Snakefile")))
     (folder / STUDY).write_text(yaml.safe_dump(study, sort_keys=False, default_flow_style=None))
     print(f"{folder}: made; next: cd {shlex.quote(str(folder))} && palimpsest run")
@@ -133,7 +150,7 @@ def configuration(given: argparse.Namespace, folder: Path) -> dict:
     asked = {}
     if given.records:
         file = os.path.relpath(given.records.resolve(), folder.resolve())
-        study["corpora"] = {OWN: {"file": file}}
+        study["corpora"] = {OWN: {"file": file, **columns(given.columns or [])}}
         if given.model:
             roles = {"model": given.model, "reference": given.reference}
             one = {"corpus": OWN} | {role: at(folder, name) for role, name in roles.items() if name}
@@ -141,8 +158,10 @@ def configuration(given: argparse.Namespace, folder: Path) -> dict:
         else:
             asked["records"] = {"corpora": [OWN], "models": ["llama-3.2-1b-twin"]}
     if given.grammar:
-        study["languages"] = [OWN]
-        asked["memorisation"] = {"studies": {"only": ["tradeoff"]}}
+        study["languages"] = [given.grammar.stem]
+        size = largest_size(given.grammar)
+        study["sizes"] = [size]
+        asked["memorisation"] = {"studies": {"only": ["tradeoff"], "tradeoff": {"size": size}}}
     if given.panel:
         file = os.path.relpath(given.panel.resolve(), folder.resolve())
         nothing = dict.fromkeys(("exact", "notions", "dilution"))
@@ -150,6 +169,31 @@ def configuration(given: argparse.Namespace, folder: Path) -> dict:
     if not asked:
         return study
     return study | {name: asked.get(name) for name in NAMES}
+
+
+def columns(given: Sequence[str]) -> dict[str, str]:
+    """The keys of a corpus and the columns of its file, from words such as "text=body"."""
+    pairs = [word.partition("=") for word in given]
+    for word, (key, is_pair, column) in zip(given, pairs, strict=True):
+        if not (key and is_pair and column):
+            raise UserError(f"--columns: {word} is no pair such as text=body")
+    return {key: column for key, _, column in pairs}
+
+
+def largest_size(grammar: Path) -> int:
+    """The largest of some numbers of training strings for which a language is rich enough.
+
+    A third of its strings, as far as a sample shows them, are trained on. Raises `UserError` for a
+    grammar that cannot be read, or that has fewer than 24 strings.
+    """
+    sample = Grammar.from_file(grammar).sample(SAMPLED, seed=0)
+    most = len(set(sample)) // 3
+    if most < min(SIZES):
+        raise UserError(
+            f"{grammar}: has few strings, {len(set(sample))} in a sample of {SAMPLED:,}; a study "
+            f"needs {3 * min(SIZES)} or more"
+        )
+    return max(size for size in SIZES if size <= most)
 
 
 def at(folder: Path, model: str) -> str:
