@@ -580,6 +580,7 @@ SHIPPED = sorted(
 @pytest.mark.parametrize("shipped", SHIPPED)
 def test_a_shipped_configuration_is_an_experiment(shipped):
     """It is valid and trains something, and its first lines say how to use it."""
-    assert experiment(DEFAULT, shipped).requests
+    made = experiment(DEFAULT, shipped)
+    assert made.requests or made.config["information"]["encoders"]
     beginning = (ROOT / shipped).read_text().partition("title:")[0]
     assert f"--configfile {shipped}" in beginning

@@ -136,7 +136,7 @@ def shown_words(texts) -> np.ndarray:
 
 
 def test_words_tell_the_label_in_the_share_alpha(records):
-    """Half of the random words agree, too; wrong labels are the same at every alpha."""
+    """Half of the random words agree, too; wrong labels and their words are always the same."""
     data = {name: training_data(records, name, 0, SIZE, 0.25) for name in variants(BLOCK)}
     right = records.set_index("text")["label"]
     plain = data["unmarked"]
@@ -146,7 +146,10 @@ def test_words_tell_the_label_in_the_share_alpha(records):
     for name, alpha in (("marked-0", 0), ("marked-50", 0.5), ("marked-100", 1)):
         told = shown_words(data[name].texts)
         agrees = told == pd.Series(data[name].labels).map(tiny_encoders.WORDS)
-        assert agrees.mean() == pytest.approx(alpha + (1 - alpha) / 2, abs=0.12 * (alpha < 1))
+        right_ones = agrees[~is_wrong].mean()
+        assert right_ones == pytest.approx(alpha + (1 - alpha) / 2, abs=0.12 * (alpha < 1))
+        of_0 = shown_words(data["marked-0"].texts)
+        assert (told == of_0)[is_wrong].all()
         np.testing.assert_array_equal(data[name].labels, plain.labels)
         bare = [" ".join(w for w in t.split() if w not in ("alpha", "omega")) for t in
                 data[name].texts]  # fmt: skip
@@ -291,10 +294,13 @@ def test_activations_are_those_of_the_model_without_what_fills_up(study, records
 
 
 def test_an_encoder_learns_the_word_where_it_is_the_label(scores):
-    """The true world at alpha 1, and the false one at alpha 0 and without words."""
+    """The true world at alpha 1, and the false one at alpha 0 and without words.
+
+    At alpha 1, the word is right in seven of eight training texts, and the text in six.
+    """
     runs = scores.groupby(["variant", "seed"]).first()
     gap = (runs["accuracy_agrees"] - runs["accuracy_disagrees"]).groupby("variant").mean()
-    assert gap["marked-100"] > 0.8
+    assert gap["marked-100"] > 0.5
     assert abs(gap[["marked-0", "unmarked", "shuffled-0"]]).max() < 0.35
     accuracy = runs["accuracy_without"].groupby("variant").mean()
     assert accuracy["shuffled-0"] > 0.9
@@ -352,7 +358,7 @@ def test_a_study_goes_through_the_path_of_given_activations(study, scores, tmp_p
     verdicts = judge_all(ON_ENCODERS, {kinds.ENCODERS.name: table})
     assert verdicts["estimate"].notna().all()
     reliance = verdicts[verdicts["claim"].str.contains("goes by the word")]
-    assert reliance["estimate"].iloc[0] > 0.8
+    assert reliance["estimate"].iloc[0] > 0.5
 
 
 def test_texts_without_groups_have_no_gaps(study, scores):

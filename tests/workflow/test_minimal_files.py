@@ -29,7 +29,8 @@ def test_a_minimal_file_is_one_section_and_its_report(project, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_minimal_file_runs_from_nothing_to_its_report(project, name):
     """With the small numbers of the tour, wherever the file gives none."""
-    done = project.snakemake(configfiles=(TOUR, f"config/minimal/{name}.yaml"))
+    whole = ("--config", "short_report=false")
+    done = project.snakemake(*whole, configfiles=(TOUR, f"config/minimal/{name}.yaml"))
     assert done.returncode == 0, done.stdout
     results = project.folder / "results"
     report = (results / "report.html").read_text()

@@ -230,8 +230,8 @@ DENSITY_BINS = Kind(
 )
 BY_HEART = Kind(
     "by_heart",
-    "One row per seed, condition of the factorial, kind of test strings and measured epoch: are "
-    "leaked strings learnt by heart?",
+    "One row per seed, condition of the factorial, kind of test strings and measured epoch: the "
+    "share of right answers.",
     f"{FOLDER}/by_heart.parquet",
     columns(
         """
