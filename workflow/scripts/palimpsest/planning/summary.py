@@ -27,7 +27,7 @@ def plan_table(rows: list[dict], summary: str) -> "pd.DataFrame":
 def summary(rows: list[dict], hardware: Hardware, derived: Sequence[Derived] = ()) -> str:
     """Totals by model and over all, then the assumptions. Hours and disk cover unfinished runs."""
     if not rows:
-        return "Nothing is trained: the configuration leaves every section out."
+        return "This configuration trains nothing."
     by_model: dict[str, list[dict]] = {}
     for row in rows:
         by_model.setdefault(row["model"], []).append(row)
