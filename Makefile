@@ -28,7 +28,7 @@ help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-20s %s\n", $$1, $$2}' Makefile
 
 run: $(INSTALLED) ## Run the default experiment on all cores and write results/report.html
-	@echo "== Running the default experiment (CORES=$(CORES)); 14 minutes on two cores"
+	@echo "== Running the default experiment (CORES=$(CORES)); 12 minutes on two cores"
 	$(PROGRESS); $(BIN)/snakemake --cores $(CORES) --quiet rules reason "$$@"
 	@echo "== Done: open results/report/index.html, or all of it in results/report.html"
 
