@@ -68,12 +68,13 @@ def activations(
     """
     where = Where.of(layers, places, positions)
     models = bench.holder.open([weights.of_run(0)])
-    rows = np.flatnonzero(tables.read(bench.run.dataset, STRINGS)["test_count"] > 0)
+    strings = tables.read(bench.run.dataset, STRINGS)
+    rows = np.flatnonzero(strings["test_count"] > 0)
     vectors = activations_of(bench, models, rows, where)
     keys = {**bench.keys, "variant": bench.material.keys["variant"]}
     return [
         activations_table(keys, bench.material.string_ids[rows], vectors),
-        answers_table(bench, keys, rows, predictions_of(bench, models, rows)),
+        answers_table(bench, keys, strings.iloc[rows], predictions_of(bench, models, rows)),
         pd.DataFrame([{**keys, **norms(matrices(models))._asdict()}])[NORMS.names],
     ]
 
@@ -156,22 +157,23 @@ def activations_table(
     return pd.concat(parts, ignore_index=True)[ACTIVATIONS.names]
 
 
-def answers_table(bench: Bench, keys: dict, rows: np.ndarray, log_prob: np.ndarray) -> pd.DataFrame:
-    """The table `answers` of the strings in some rows.
+def answers_table(
+    bench: Bench, keys: dict, strings: pd.DataFrame, log_prob: np.ndarray
+) -> pd.DataFrame:
+    """The table `answers` of some rows of the table `strings`.
 
-    `log_prob` float64[rows, V] are log probabilities of all tokens in the place of the answer.
+    `log_prob` float64[strings, V] are log probabilities of all tokens in the place of the answer.
     """
-    corpus, strings = bench.run.corpus, tables.read(bench.run.dataset, STRINGS).iloc[rows]
     token_of = bench.material.token_ids.id_of
-    names = np.array(answers(corpus.grammar), dtype=object)
+    names = np.array(answers(bench.run.corpus.grammar), dtype=object)
     log_prob = log_prob[:, [token_of[name] for name in names]]
     own = strings["group"].to_numpy(dtype=object)
-    nll = -log_prob[np.arange(len(rows)), pd.Index(names).get_indexer(own)]
+    nll = -log_prob[np.arange(len(strings)), pd.Index(names).get_indexer(own)]
     given = names[log_prob.argmax(axis=1)]
     return pd.DataFrame(
         {
             **keys,
-            "string_id": bench.material.string_ids[rows],
+            "string_id": strings["string_id"].array,
             "answer": own,
             "given": given,
             "is_right": given == own,

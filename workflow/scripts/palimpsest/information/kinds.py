@@ -14,7 +14,7 @@ CLS = "cls"  # of an encoder: the first token of a text, from which its label is
 ENCODER_POSITIONS = (CLS, MEAN)
 # What a run is trained on: markers that agree with the answer, or permuted answers
 INTERVENTIONS = MARKERS, SHUFFLES = ("markers", "shuffled answers")
-# No memorisation: training strings without markers (share 0) and with random markers (share 1)
+# No shortcut: training strings without markers (share 0) and with random markers (share 1)
 RANDOM_MARKERS = "random markers"
 
 FOLDER = "results/information/{recipe}/{model}/{language}/n{size}"

@@ -48,6 +48,11 @@ def at_site(information: pd.DataFrame) -> pd.DataFrame:
     return information[np.fromiter((site in JUDGED for site in sites), dtype=bool)]
 
 
+def has_random_markers(information: pd.DataFrame) -> bool:
+    """Whether the table has runs of its own for random markers, as that of encoders has."""
+    return bool((information["intervention"] == RANDOM_MARKERS).any())
+
+
 def with_random_markers(information: pd.DataFrame) -> pd.DataFrame:
     """The rows, and those of random markers and wrong answers against neither as one more.
 
@@ -55,7 +60,7 @@ def with_random_markers(information: pd.DataFrame) -> pd.DataFrame:
     nothing. So this step gives no shortcut; but the wrong answers are learned by heart. A table of
     encoders has rows of its own, in which all else is equal.
     """
-    if (information["intervention"] == RANDOM_MARKERS).any():
+    if has_random_markers(information):
         return information
     start = information[information[SHARE] == 0]
     has_markers = start["intervention"] == MARKERS

@@ -51,6 +51,7 @@ from palimpsest.information.trends import (
     associated,
     by_model,
     degenerate,
+    has_random_markers,
     kendall,
     of_intervention,
     runs_of,
@@ -123,8 +124,7 @@ def placebos(
     information: pd.DataFrame, intervention: str, column: str, statistic: Callable
 ) -> dict[str, pd.DataFrame]:
     """A statistic of a change without shortcut, and of a column's placebo, by name."""
-    of_its_own = (information["intervention"] == RANDOM_MARKERS).any()
-    name = AGAINST_NONE if of_its_own else AGAINST_NEITHER
+    name = AGAINST_NONE if has_random_markers(information) else AGAINST_NEITHER
     found = {name: statistic(with_random_markers(information), RANDOM_MARKERS, column)}
     for placebo, name in of_placebo(column):
         found[name] = statistic(information, intervention, placebo)
