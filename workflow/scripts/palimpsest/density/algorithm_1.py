@@ -137,14 +137,8 @@ def log_parts_of_densities(
         neighbours = Neighbours(*index.search(queries, asked.k))
     elif neighbours is not None:
         neighbours = checked_neighbours_of(neighbours, len(queries), corpus.n, asked.k)
-    if neighbours is None:
-        read = read_once(queries, corpus, rows, asked.k)
-        return combined_parts(queries, corpus.n, settings, asked, read.nearest, rows, read.sample)
-    with_nearest = np.concatenate([rows, neighbours.rows[:, 0]])
-    vectors = read_once(queries, corpus, with_nearest, 0).sample
-    check_distances(queries, vectors[len(rows) :], neighbours)
-    sample = vectors[: len(rows)]
-    return combined_parts(queries, corpus.n, settings, asked, neighbours, rows, sample)
+    read = read_once(queries, corpus, rows, asked.k, given=neighbours)
+    return combined_parts(queries, corpus.n, settings, asked, read.nearest, rows, read.sample)
 
 
 def opened(queries: ArrayLike, corpus: ArrayLike | Corpus) -> tuple[np.ndarray, Corpus]:
@@ -217,6 +211,7 @@ def read_once(
     rows: np.ndarray,
     k: int,
     settings: Sequence[Setting] = (),
+    given: Neighbours | None = None,
 ) -> Reading:
     """Read a corpus once, and keep what is asked for.
 
@@ -226,10 +221,16 @@ def read_once(
     rows : the rows of the sample
     k : the number of neighbours; 0 for no search
     settings : kernels and bandwidths of exact densities
+    given : neighbours that are known, and are not searched; their nearest distances are checked
 
     Distances are of the corpus' type; those of copies are 0. Where points are equally near, any of
     them are taken.
     """
+    if given is not None:
+        with_nearest = np.concatenate([rows, given.rows[:, 0]])
+        read = read_once(queries, corpus, with_nearest, 0, settings)
+        check_distances(queries, read.sample[len(rows) :], given)
+        return read._replace(nearest=given, sample=read.sample[: len(rows)])
     kept, nearest = Kept(corpus, rows), Nearest(len(queries), k, corpus.dtype) if k else None
     sums = [LogSums(len(queries)) for _ in settings]
     if nearest is None and not settings:

@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 from palimpsest import tables
 from palimpsest.commands import remake
 from palimpsest.density.algorithm_1 import (
-    check_distances,
     combined_parts,
     first_sample,
     read_once,
@@ -232,22 +231,11 @@ def text_density(
         approximation.check(corpus.n)
         rows = first_sample(approximation, corpus.n)
     most = max(k, approximation.k if approximation else 0)
-    nearest, also = given, np.empty(0, dtype=np.int64)
-    if given is not None:
-        also = given.rows[:, 0]  # their distances are checked
-    elif approximation is not None and approximation.index == IVF:
+    if given is None and approximation is not None and approximation.index == IVF:
         every = np.concatenate([block.copy() for block in corpus.blocks(BATCH)])
-        nearest = Neighbours(*Index(every, IVF, approximation.seed).search(queries, most))
-    read = read_once(
-        queries,
-        corpus,
-        np.concatenate([rows, also]),
-        most if nearest is None else 0,
-        settings if is_exact else (),
-    )
-    if given is not None:
-        check_distances(queries, read.sample[len(rows) :], given)
-    nearest = nearest or read.nearest
+        given = Neighbours(*Index(every, IVF, approximation.seed).search(queries, most))
+    read = read_once(queries, corpus, rows, most, settings if is_exact else (), given)
+    nearest = read.nearest
     about = text.queries[ABOUT].assign(
         k=k,
         nearest=nearest.distances[:, 0],
@@ -257,8 +245,7 @@ def text_density(
     parts = [None] * len(settings)
     if approximation is not None:
         own = Neighbours(*(part[:, : approximation.k] for part in nearest))
-        sample = read.sample[: len(rows)]
-        parts = combined_parts(queries, corpus.n, settings, approximation, own, rows, sample)
+        parts = combined_parts(queries, corpus.n, settings, approximation, own, rows, read.sample)
     frames = []
     for place, (kernel, bandwidth) in enumerate(settings):
         found = about.assign(kernel=kernel, bandwidth=bandwidth)
