@@ -208,7 +208,7 @@ def models_and_seeds(n_studies: int) -> Iterator[Row]:
             shared = of_seeds * chance.standard_normal((n_studies, n_seeds, 1))
             values = own + shared + chance.standard_normal((n_studies, n_seeds, n_models))
             study, seed, model = np.indices(values.shape)
-            table = pd.DataFrame({"language": study.ravel(), "model": model.ravel()})
+            table = pd.DataFrame({"language": study.ravel(), "model": model.ravel().astype(str)})
             table = table.assign(seed=seed.ravel(), value=values.ravel())
             found = claims.judge_all([claim], {"values": table})
             for verdict in (claims.AGREES, claims.DISAGREES):

@@ -3,6 +3,7 @@
 import os
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import ConfigSettings, ResourceSettings, StorageSettings
@@ -12,10 +13,14 @@ ROOT = Path(__file__).parents[2]
 
 @cache
 def rules(*configfiles):
-    """Every rule that runs a script or a command, by its name; nothing is run."""
+    """Every rule that runs a script or a command, by its name; nothing is run.
+
+    What the workflow writes into the environment is taken back here, because fixtures of whole
+    modules call this.
+    """
     here = Path.cwd()
     try:
-        with SnakemakeApi() as api:
+        with patch.dict(os.environ), SnakemakeApi() as api:
             workflow = api.workflow(
                 resource_settings=ResourceSettings(cores=1),
                 config_settings=ConfigSettings(configfiles=[ROOT / file for file in configfiles]),
