@@ -19,6 +19,7 @@ include: "workflow/rules/density.smk"
 include: "workflow/rules/information.smk"
 include: "workflow/rules/records.smk"
 include: "workflow/rules/audit.smk"
+include: "workflow/rules/atlas.smk"
 
 
 for rules_of_section in experiment.rules_of_extensions:

@@ -70,7 +70,7 @@ rule train_one_run:
     benchmark:
         "benchmarks/train/{recipe}/{model}/{language}/n{size}-seed{seed}/{variant}.tsv"
     wildcard_constraints:
-        variant=f"(?!{LEAVE_ONE_OUT})"
+        variant=f"(?!{OF_MANY_MODELS})"
         + training_rules.variants_of_others(TRAINING_RULES.values(), NAME),
     conda:
         "../../envs/training.yaml"
@@ -133,7 +133,7 @@ rule export_model:
     benchmark:
         "benchmarks/export_model/{recipe}/{model}/{language}/n{size}-seed{seed}/{variant}.tsv"
     wildcard_constraints:
-        variant=f"(?!{LEAVE_ONE_OUT}).*",
+        variant=f"(?!{OF_MANY_MODELS}).*",
     conda:
         "../../envs/training.yaml"
     threads: 1

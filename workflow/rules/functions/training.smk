@@ -4,13 +4,15 @@ from collections import Counter
 
 from palimpsest import training_rules
 from palimpsest.models.table import learning_rate as table_learning_rate
-from palimpsest.regimes import LEAVE_ONE_OUT, LeaveOneOut
+from palimpsest.regimes import MANY_MODELS, LeaveOneOut
 from palimpsest.requests import CHECKPOINTS, FOLDER, TOKENS, WEIGHTS, Runs
 
 FINETUNE = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/finetune.py"))
 # A resource like `checkpoint_every`: it affects no result, so a change must rerun nothing.
 TRACKERS = ",".join(config["trackers"]) or "none"
 
+# No rule of a single run makes the files of these.
+OF_MANY_MODELS = "|".join(MANY_MODELS)
 TRAINED = {"trace": paths.TRACE, "manifest": paths.MANIFEST}
 # Files that only some runs keep
 KEPT = {WEIGHTS: paths.WEIGHTS, TOKENS: paths.TOKENS, CHECKPOINTS: paths.CHECKPOINTS}

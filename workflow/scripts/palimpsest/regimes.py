@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from palimpsest.interventions import BASE
+
 LEAVE_ONE_OUT = "leave-one-out"
 LEAVE_ONE_OUT_AGAIN = "leave-one-out-again"
-# Of the second leave-one-out, the training on the whole training set
+REMOVALS, REMOVALS_AGAIN = "removals", "removals-again"
+# Of the second leave-one-out and the second removals, the training on the whole training set
 WHOLE_AGAIN = "again"
-WITHOUT = "without"
+WITHOUT, HALF = "without", "half"
+ALL = "all"
 
 
 class Regime:
@@ -61,6 +65,34 @@ class LeaveOneOut(Regime):
 
 
 @dataclass(frozen=True)
+class Removals(Regime):
+    """One training without each distinct training string, and one on each of some random halves.
+
+    `n` limits the strings as in `LeaveOneOut`; a half has half of the distinct strings. Unlike
+    leave-one-out, every training measures all training strings, so it says what the removed string
+    did to the others. A removed string leaves its place in each epoch empty: the others keep their
+    steps, so that a difference between two trainings has no other cause. `again` is the same with
+    other initial weights and another order, after a training on the whole training set.
+    """
+
+    n: int | None = None
+    halves: int = 0
+    again: bool = False
+    has_one_model = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.folder(BASE)}:{ALL if self.n is None else self.n}:{self.halves}"
+
+    def folder(self, intervention: str) -> str:
+        return REMOVALS_AGAIN if self.again else REMOVALS
+
+    def trainings(self, size: int) -> int:
+        n_removed = size if self.n is None else min(size, self.n)
+        return n_removed + self.halves + self.again
+
+
+@dataclass(frozen=True)
 class OnePass(Regime):
     """One pass over the macro-batches of a stream.
 
@@ -102,6 +134,12 @@ class Replicates(Regime):
 
 
 SINGLE = Single()
+# The regimes that train many models in one job and one folder, by the folder
+MANY_MODELS = {
+    regime.folder(BASE): regime
+    for kind in (LeaveOneOut, Removals)
+    for regime in (kind(), kind(again=True))
+}
 
 
 def named(name: str, left_out: int | None = None) -> Regime:
@@ -110,6 +148,9 @@ def named(name: str, left_out: int | None = None) -> Regime:
     The lengths of a stream are 0: its dataset has them. Raises `ValueError` for another name.
     """
     kind, *numbers = name.split(":")
+    if kind in (REMOVALS, REMOVALS_AGAIN) and len(numbers) == 2:
+        n, halves = numbers
+        return Removals(None if n == ALL else int(n), int(halves), again=kind == REMOVALS_AGAIN)
     if kind == "one-pass" and 1 <= len(numbers) <= 2:
         return OnePass(0, 0, *map(int, numbers))
     for regime in (SINGLE, LeaveOneOut(left_out), LeaveOneOut(left_out, again=True)):
@@ -127,6 +168,16 @@ def without_string(string_id: str) -> str:
 
 def string_left_out(name: str) -> str:
     return name.removeprefix(f"{WITHOUT}-")
+
+
+def of_half(number: int) -> str:
+    return f"{HALF}-{number}"
+
+
+def half_of(name: str) -> int | None:
+    """The number of a random half; None for any other name."""
+    start, _, number = name.rpartition("-")
+    return int(number) if start == HALF and number.isdecimal() else None
 
 
 def of_replicate(intervention: str, replicate: int) -> str:

@@ -30,6 +30,7 @@ NAMES = (
     "information",
     "records",
     "audit",
+    "atlas",
 )
 
 

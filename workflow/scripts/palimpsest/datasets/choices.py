@@ -4,9 +4,13 @@ Only modules that load fast are imported, because figures and measures need no g
 """
 
 import zlib
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
+
+from palimpsest.errors import UserError
+from palimpsest.regimes import half_of, string_left_out, without_string
 
 DECIMALS = 9  # losses that agree in this many decimals are equally near
 
@@ -56,10 +60,38 @@ def placebo_of(strings: pd.DataFrame, name: str) -> str | None:
     placebo is not memorisation. If several candidates are equally near, the string's name decides,
     so that strings have different placebos. None if there is no candidate with a known loss.
     """
+    return placebos_of(strings, [name])[0]
+
+
+def placebos_of(strings: pd.DataFrame, names: Iterable[str]) -> list[str | None]:
+    """The placebo of each of some strings, see `placebo_of`."""
     loss = strings.set_index("string_id")["optimal_loss"]
     unseen = loss[candidates(strings)].dropna()
     if unseen.empty:
-        return None
-    distance = (unseen - loss[name]).abs().round(DECIMALS)
+        return [None for _ in names]
+    return [_nearest(unseen, name, loss[name]) for name in names]
+
+
+def _nearest(unseen: pd.Series, name: str, loss: float) -> str:
+    distance = (unseen - loss).abs().round(DECIMALS)
     nearest = sorted(unseen.index[distance == distance.min()])
     return nearest[zlib.crc32(name.encode()) % len(nearest)]
+
+
+def removed_strings(strings: pd.DataFrame, removal: str) -> list[str]:
+    """The training strings that a training of the regime removals lacks, by the training's name.
+
+    A half lacks half of the distinct training strings (one less than half if their number is odd).
+    It depends on the dataset's seed and the number of the half only. Raises `UserError` for a name
+    that is neither a half nor `without-` and a training string, and if nothing would be left.
+    """
+    trained = strings.loc[strings["count"] > 0, "string_id"].to_numpy(dtype=object)
+    if len(trained) < 2:
+        raise UserError("removals need two distinct training strings or more; raise the size")
+    number = half_of(removal)
+    if number is None:
+        if removal not in map(without_string, trained):
+            raise UserError(f"the dataset has no training string for the removal {removal!r}")
+        return [string_left_out(removal)]
+    chance = np.random.default_rng([int(strings["seed"].iloc[0]), number])
+    return sorted(chance.choice(trained, len(trained) // 2, replace=False))

@@ -14,7 +14,16 @@ from palimpsest import manifests, tables
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
 from palimpsest.jobs.memory import less_next_time
-from palimpsest.regimes import SINGLE, LeaveOneOut, OnePass, Regime, Replicates
+from palimpsest.regimes import (
+    SINGLE,
+    LeaveOneOut,
+    OnePass,
+    Regime,
+    Removals,
+    Replicates,
+    of_half,
+    without_string,
+)
 from palimpsest.tables.tokens import TOKENS
 from palimpsest.tables.trace import TRACE
 from palimpsest.training.attempts import Attempts, Passes
@@ -33,8 +42,9 @@ class Job:
 
     Under leave-one-out, the job trains one run per distinct training string, on the dataset without
     that string. The second leave-one-out is the same with other initial weights, after a run on the
-    whole dataset. For replicates, the job trains one run per number; each run has its own initial
-    weights and its own order of strings. The files then hold all these runs in order.
+    whole dataset. Removals are the same, and also train on random halves. For replicates, the job
+    trains one run per number; each run has its own initial weights and its own order of strings.
+    The files then hold all these runs in order.
     """
 
     dataset: str
@@ -65,6 +75,13 @@ class Job:
                 names = strings_to_leave_out(self.dataset, n)
                 left_out = [None, *names] if again else names
                 return [replace(run, left_out=name, again=again) for name in left_out]
+            case Removals(n, halves, again):
+                names = map(without_string, strings_to_leave_out(self.dataset, n))
+                removals = [*names, *map(of_half, range(halves))]
+                return [
+                    replace(run, removal=name, again=again)
+                    for name in ([None, *removals] if again else removals)
+                ]
             case OnePass(every=every, replicate=replicate):
                 # An epoch of a stream is one of its macro-batches.
                 once = replace(run.recipe, epochs=n_cohorts(self.dataset), evaluate_every=every)
@@ -205,7 +222,7 @@ def _manifest_of_all(contents: list[dict], key: str, variant: str) -> dict:
         for name in ("wall_time_seconds", "training_seconds")
     )
     tokens = sum(c["training_seconds"] * c["training_tokens_per_second"] for c in contents)
-    which = ("left_out", "draw", "again")  # frozen, as in `Run._which`
+    which = ("left_out", "removal", "draw", "again")  # frozen, as in `Run._which`
     last = contents[-1]
     configuration = {k: v for k, v in last["configuration"].items() if k not in which}
     # A state that was finished by an older version of this project has no `earlier_code`.

@@ -27,14 +27,7 @@ from palimpsest.planning.shapes import (
     tokens,
     twin_shape,
 )
-from palimpsest.regimes import (
-    LEAVE_ONE_OUT,
-    LEAVE_ONE_OUT_AGAIN,
-    SINGLE,
-    LeaveOneOut,
-    OnePass,
-    Regime,
-)
+from palimpsest.regimes import MANY_MODELS, SINGLE, LeaveOneOut, OnePass, Regime, Removals
 from palimpsest.requests import CHECKPOINTS, DEFAULT, FOLDER, TOKENS, WEIGHTS, Runs
 from palimpsest.section import Derived
 
@@ -116,6 +109,8 @@ class Planner:
             return Strings(each, regime.measured, *self.tokens(language))
         if isinstance(regime, LeaveOneOut):
             return Strings(size, MEASURED_WITHOUT_ONE, *self.tokens(language))
+        if isinstance(regime, Removals):  # every string and its placebo
+            return Strings(size, MEASURED_WITHOUT_ONE * size, *self.tokens(language))
         datasets = self.settings.config["datasets"]
         # With the split `disjoint`, as many strings as in the test set are set apart.
         others = datasets["test_size"] * (2 if datasets["split"] == "disjoint" else 1)
@@ -267,8 +262,7 @@ class Planner:
         recipe = manifest["configuration"]["recipe"]
         then = {key: recipe[key] for key in ("epochs", "evaluate_every")}
         training = replace(self.training(manifest["model"]), **then)
-        leaves_one_out = manifest["variant"] in (LEAVE_ONE_OUT, LEAVE_ONE_OUT_AGAIN)
-        regime = LeaveOneOut() if leaves_one_out else SINGLE
+        regime = MANY_MODELS.get(manifest["variant"], SINGLE)
         strings = self.strings(manifest["language"], manifest["size"], regime)
         return manifest.get("n_runs", 1) * strings.tokens_measured(training)
 

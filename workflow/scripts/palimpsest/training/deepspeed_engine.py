@@ -253,8 +253,8 @@ class _Training:
             self._set_learning_rate((epoch - 1) * steps + step, recipe.epochs * steps)
             first = step * recipe.batch_size
             in_step = order[first : first + recipe.batch_size]
-            n_tokens = int(material.encoded.n_tokens[in_step].sum())
-            self._step(rows_of_passes, n_tokens)
+            n_tokens = int(material.encoded.n_tokens[in_step[in_step >= 0]].sum())
+            self._step(rows_of_passes, max(n_tokens, 1))
             self.tokens += n_tokens
 
     def _step(self, rows_of_passes: list[np.ndarray], n_tokens: int) -> None:

@@ -13,13 +13,23 @@ import pandas as pd
 from palimpsest import tables, token_losses, traces
 from palimpsest.commands import remake
 from palimpsest.corpora import Corpus, predicted, string_of
-from palimpsest.datasets.choices import placebo_of, sample_by_copies
+from palimpsest.datasets.choices import (
+    placebo_of,
+    placebos_of,
+    removed_strings,
+    sample_by_copies,
+)
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.models import Model
 from palimpsest.models.build import Tokens, limits, tokens
 from palimpsest.models.limits import check_positions, check_vocabulary, shown
-from palimpsest.regimes import LEAVE_ONE_OUT_AGAIN, WHOLE_AGAIN, of_replicate, without_string
+from palimpsest.regimes import (
+    LEAVE_ONE_OUT_AGAIN,
+    WHOLE_AGAIN,
+    of_replicate,
+    without_string,
+)
 from palimpsest.training.batches import IGNORED, TokenisedStrings, encode
 from palimpsest.training.evaluation import SUMS, summarise
 from palimpsest.training.recipe import Recipe, epoch_order
@@ -30,9 +40,11 @@ class Run:
     """One run: a model (its name, its row in the table of models, and its scale) on one dataset.
 
     `left_out` is the name of a training string. If given, the run is trained without any copy of
-    that string, and is measured on that string and on its placebo only. `replicate` is the number
+    that string, and is measured on that string and on its placebo only. `removal` is the name of a
+    training of the regime removals. It is measured on all training strings and on their placebos,
+    and the places of the strings that it lacks stay empty. `replicate` is the number
     of a replicate, which has its own initial weights and its own order of the data. `again` means:
-    once more, with the initial weights and the order of the runs `leave-one-out-again`. With
+    once more, with the initial weights and the order of the second leave-one-out. With
     `by_token`, the run also keeps the losses of single tokens, and with `by_epoch` its weights
     after every epoch that is measured; neither affects its trace or its key.
     """
@@ -44,6 +56,7 @@ class Run:
     dataset: str
     recipe: Recipe
     left_out: str | None = None
+    removal: str | None = None
     replicate: int | None = None
     again: bool = False
     by_token: bool = False
@@ -58,7 +71,12 @@ class Run:
 
     def _which(self) -> dict:
         # "draw" is frozen: the key of the state hashes this name.
-        which = {"left_out": self.left_out, "draw": self.replicate, "again": self.again or None}
+        which = {
+            "left_out": self.left_out,
+            "removal": self.removal,
+            "draw": self.replicate,
+            "again": self.again or None,
+        }
         return {name: value for name, value in which.items() if value is not None}
 
     def configuration(self) -> dict:
@@ -124,6 +142,9 @@ class Material:
             self.measured_rows = _left_out_and_placebo(strings, run.left_out)
             self.counts = _without(run, self.string_ids, self.counts)
             keys["variant"] = without_string(run.left_out)
+        elif run.removal is not None:
+            self.measured_rows = _trained_and_placebos(strings)
+            keys["variant"] = run.removal
         elif run.again:
             keys["variant"] = WHOLE_AGAIN
         self.seed = int(keys["seed"])
@@ -144,6 +165,10 @@ class Material:
             self.encoded = replace(self.encoded, contexts=self.encoded.lengths - _n_last(run))
         self._ends = self._ends_of(strings["text"]) if run.by_token else []
         self.multiset = np.repeat(np.arange(len(strings)), self.counts)
+        self._is_removed = np.zeros(len(strings), dtype=bool)
+        if run.removal is not None:
+            self._is_removed = np.isin(self.string_ids, removed_strings(strings, run.removal))
+            self.counts = np.where(self._is_removed, 0, self.counts)
         self.cohorts: np.ndarray | None = None
         # A dataset with macro-batches is a stream; its training strings are not measured.
         if strings["cohort"].notna().any():
@@ -180,14 +205,15 @@ class Material:
     def order(self, epoch: int) -> np.ndarray:
         """Rows int[n] of the training strings of an epoch, in order; epochs count from 1.
 
-        An epoch of a stream is a macro-batch.
+        An epoch of a stream is a macro-batch. The place of a string that a removal lacks is -1.
         """
         rows = self.multiset if self.cohorts is None else self.multiset[self.cohorts == epoch]
-        return rows[epoch_order(len(rows), self.seed, epoch)]
+        rows = rows[epoch_order(len(rows), self.seed, epoch)]
+        return np.where(self._is_removed[rows], -1, rows)
 
     @cached_property
     def epoch_size(self) -> int:
-        """Number of training strings in every epoch.
+        """Number of training strings in every epoch, with the places that a removal leaves empty.
 
         Raises `UserError` for a stream that is to be trained on more or less than once.
         """
@@ -286,6 +312,14 @@ def _left_out_and_placebo(strings: pd.DataFrame, left_out: str) -> np.ndarray:
         return np.array([], dtype=int)  # the next check says so
     measured = [name for name in (left_out, placebo_of(strings, left_out)) if name is not None]
     return pd.Index(names).get_indexer(measured)
+
+
+def _trained_and_placebos(strings: pd.DataFrame) -> np.ndarray:
+    """Rows of all distinct training strings and, after them, of their placebos."""
+    trained = strings.loc[strings["count"] > 0, "string_id"]
+    placebos = [name for name in placebos_of(strings, trained) if name is not None]
+    measured = dict.fromkeys([*trained, *sorted(placebos)])
+    return pd.Index(strings["string_id"]).get_indexer(list(measured))
 
 
 def _without(run: Run, string_ids: np.ndarray, counts: np.ndarray) -> np.ndarray:

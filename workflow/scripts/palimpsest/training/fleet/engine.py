@@ -138,13 +138,14 @@ def trained_alike(run: Run) -> tuple:
     """The values that must be equal for all members of a wave.
 
     They decide the shape of a step and of a measurement. Data, seeds, learning rates and numbers of
-    steps may differ. A run without one string measures few strings, so it does not share a wave
-    with runs that measure many.
+    steps may differ. A run without some strings measures fewer strings, so it does not share a
+    wave with runs that measure more.
     """
     recipe = run.recipe
     shared = ("batch_size", "weight_decay", "gradient_clipping", "predict_end")
     values = [getattr(recipe, name) for name in (*shared, "evaluation_batch_size")]
-    return (run.row, run.scale, run.corpus.alphabet, run.left_out is None, *values)
+    measures = run.left_out is None, run.removal is None
+    return (run.row, run.scale, run.corpus.alphabet, *measures, *values)
 
 
 class Wave:
@@ -213,7 +214,7 @@ class Wave:
     def _batch(self, rows_MB: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """Inputs and targets [M, B, T] of the rows int[M, B] of the first M members."""
         first_so_many = np.arange(len(rows_MB))[:, None]
-        longest = int(self.lengths[first_so_many, rows_MB].max())
+        longest = max(2, int(self.lengths[first_so_many, rows_MB].max()))  # one prediction or more
         places = torch.from_numpy(first_so_many), torch.from_numpy(rows_MB)
         ids_MBL = self.ids[places][..., :longest]
         targets_MBL = self.targets[places][..., :longest]
@@ -248,7 +249,9 @@ class Wave:
         """One optimiser step of the first M members on rows int[M, B]; -1 means no string."""
         count = len(rows_MB)
         members, stack = self.members[:count], self.stack
-        rows_MB = rows_MB[:, (rows_MB >= 0).any(axis=0)]
+        has_string = (rows_MB >= 0).any(axis=0)
+        has_string[0] = True  # a step of which all strings are removed has an empty one
+        rows_MB = rows_MB[:, has_string]
         stack.use(count)
         ids_MBT, targets_MBT = self._batch(rows_MB)
         n_tokens = [
@@ -380,7 +383,7 @@ class Wave:
             weights,
             member.material.tokens(member.measured),
         )
-        if member.run.left_out is None:  # of these, there are as many as strings
+        if member.run.left_out is None and member.run.removal is None:  # too many to show
             engine.trackers.show_finished(
                 member.material.keys, asdict(member.recipe), member.curve()
             )

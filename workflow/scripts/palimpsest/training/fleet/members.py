@@ -75,10 +75,10 @@ class Member:
         return rows.reshape(-1, size)
 
     def count_tokens(self, rows: np.ndarray) -> float:
-        """The number of predicted tokens in a step; it is added to `tokens`."""
+        """The number of predicted tokens in a step, 1 if all are removed; added to `tokens`."""
         n_tokens = int(self.material.encoded.n_tokens[rows[rows >= 0]].sum())
         self.tokens += n_tokens
-        return float(n_tokens)
+        return float(max(n_tokens, 1))
 
     def save(self, tensors: dict[str, torch.Tensor]) -> None:
         """Save a checkpoint; a kill during this leaves the older checkpoint intact."""

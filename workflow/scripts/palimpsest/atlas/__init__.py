@@ -1,0 +1,1 @@
+"""The section `atlas`: cheap measures of memorisation against exact retraining."""

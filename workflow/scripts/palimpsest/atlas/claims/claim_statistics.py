@@ -1,0 +1,72 @@
+"""The statistics of the atlas's claims: agreement of cheap measures with exact retraining."""
+
+import pandas as pd
+
+from palimpsest.claims import DIFFERENCE, RETRAINING, statistic
+from palimpsest.estimates import Estimate, over_seeds
+
+UNIT = ["seed", "model", "size"]
+TWICE = (-2.0, 2.0)  # a difference of two correlations
+
+
+def values(frontier: pd.DataFrame, measure: str, question: str, column: str) -> pd.Series:
+    """A column of the rank correlations of one measure, float[seeds, models, sizes]."""
+    wanted = {"measure": measure, "question": question, "statistic": "rank correlation"}
+    rows = frontier[(frontier[list(wanted)] == pd.Series(wanted)).all(axis=1)]
+    return rows.set_index(UNIT)[column].astype(float)
+
+
+def of_run(found: pd.Series, **settings) -> Estimate:
+    """The mean over sizes of each model and seed, then over models and seeds."""
+    return over_seeds(found.groupby(level=["seed", "model"]).mean(), units="runs", **settings)
+
+
+@statistic(
+    "frontier",
+    "rank correlation (Spearman) with exact retraining, {question}, {measure}",
+    limits=DIFFERENCE,
+    evidence=RETRAINING,
+)
+def agreement(frontier: pd.DataFrame, measure: str, question: str) -> Estimate:
+    """The placebo is in the remark: the same where there is nothing to find."""
+    placebo = values(frontier, measure, question, "placebo").mean()
+    remark = f"placebo: {placebo:.2f}" if pd.notna(placebo) else ""
+    return of_run(values(frontier, measure, question, "value"), remarks=(remark,))
+
+
+@statistic(
+    "frontier",
+    "rank correlation (Spearman) with exact retraining beyond the placebo, {question}, {measure}",
+    limits=TWICE,
+    evidence=RETRAINING,
+)
+def beyond_placebo(frontier: pd.DataFrame, measure: str, question: str) -> Estimate:
+    value, placebo = (
+        values(frontier, measure, question, column) for column in ("value", "placebo")
+    )
+    return of_run(value - placebo)
+
+
+@statistic(
+    "frontier",
+    "rank correlation (Spearman) with exact retraining, {question}, of {measure} minus that of "
+    "{other}",
+    limits=TWICE,
+    evidence=RETRAINING,
+)
+def difference(frontier: pd.DataFrame, measure: str, other: str, question: str) -> Estimate:
+    one, two = (values(frontier, name, question, "value") for name in (measure, other))
+    return of_run(one - two)
+
+
+@statistic(
+    "frontier",
+    "linear datamodelling score minus the rank correlation over single removals, {measure}",
+    limits=TWICE,
+    evidence=RETRAINING,
+)
+def score_beyond_singles(frontier: pd.DataFrame, measure: str) -> Estimate:
+    halves, singles = (
+        values(frontier, measure, question, "value") for question in ("whose, of halves", "whose")
+    )
+    return of_run(halves - singles)

@@ -1,0 +1,277 @@
+"""Contenders: cheap measures of how much a training string is memorised, and from when on.
+
+A contender is one row of `CONTENDERS`. Each says what it needs beside the model, and its `amount`
+is higher for strings that it takes for memorised more. Contenders that need checkpoints come from
+`gradients`, and the influence of one string on another from `EFFECTS`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.atlas.distances import edit_distances, symbols
+from palimpsest.audit.membership import ATTACKS, Given
+from palimpsest.audit.passes import Pass
+from palimpsest.memorisation.all_measures import Thresholds, every_measure
+from palimpsest.memorisation.measures import Memorisation
+from palimpsest.memorisation.runs import epoch_of, restrict, stand_in_losses
+from palimpsest.token_losses import TokenLosses
+from palimpsest.traces import Trace
+
+# What a contender needs beside the model
+LAST, CURVE, STRINGS_ALONE = "the last losses", "all losses", "the strings"
+UNSEEN, LANGUAGE = "unseen strings", "the language"
+CHECKPOINTS, RETRAINING = "checkpoints", "retraining"
+N_GRAM = 3
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is known of the training strings of one run, without training again.
+
+    `strings` is the table `strings` of all distinct training strings, and `unseen` the others.
+    `loss` and `wrong` float[epochs, strings] are nats per token and the share of wrong tokens.
+    `measured` are the section memorisation's measures, by measure and evidence. `tokens` are the
+    losses of single tokens.
+    """
+
+    strings: pd.DataFrame
+    loss: np.ndarray
+    wrong: np.ndarray
+    measured: dict[tuple[str, str], Memorisation]
+    tokens: TokenLosses
+
+    @cached_property
+    def distances(self) -> np.ndarray:
+        """int[strings, strings]: edit distances."""
+        return edit_distances(self.strings["text"])
+
+    @cached_property
+    def given(self) -> Given:
+        """What an attack is given: log probabilities of the tokens after the last epoch."""
+        ids = self.strings["string_id"].to_numpy(dtype=object)
+        nll = self.tokens.of(ids)[-1]
+        n_tokens = self.strings["n_tokens"].to_numpy()
+        unknown = np.full(len(nll), np.nan)
+        said = Pass(n_tokens, -nll, unknown, unknown, unknown, unknown)
+        return Given(self.strings["text"].tolist(), said)
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One cheap measure.
+
+    `amount` gives float[strings], higher for strings that are memorised more, NaN where it does not
+    apply. `start` gives the index of the epoch at which memorisation starts, NaN for never; None if
+    the measure has no starts.
+    """
+
+    name: str
+    title: str
+    needs: str
+    source: str
+    amount: Callable[[Cell], np.ndarray]
+    start: Callable[[Cell], np.ndarray] | None = None
+
+
+def by_measure(name: str, title: str, needs: str, measure: str, evidence: str) -> Contender:
+    """A measure of the section memorisation: its margin at the last epoch, and its start.
+
+    The margin is the relative distance of the loss below the threshold, negative above it.
+    """
+
+    def amount(cell: Cell) -> np.ndarray:
+        threshold = cell.measured[measure, evidence].threshold[-1]
+        beyond = threshold - (cell.wrong if measure == "recollection_accuracy" else cell.loss)[-1]
+        return np.divide(beyond, threshold, out=np.zeros_like(beyond), where=threshold != 0)
+
+    def start(cell: Cell) -> np.ndarray:
+        return cell.measured[measure, evidence].start
+
+    return Contender(name, title, needs, "Learning Without Memorizing (2025)", amount, start)
+
+
+def by_attack(name: str) -> Contender:
+    """An attack of the section audit that needs the losses of single tokens only."""
+    attack = ATTACKS[name]
+    return Contender(name, attack.title, LAST, attack.source, lambda cell: attack.score(cell.given))
+
+
+def forgetting_events(cell: Cell) -> np.ndarray:
+    """float[strings]: epochs after which a string that was predicted whole is so no more."""
+    right = cell.wrong == 0
+    return (right[:-1] & ~right[1:]).sum(axis=0).astype(float)
+
+
+def learned_late(cell: Cell) -> np.ndarray:
+    """float[strings]: index of the first epoch with the whole string right; the number if none."""
+    right = cell.wrong == 0
+    return np.where(right.any(axis=0), right.argmax(axis=0), len(right)).astype(float)
+
+
+def n_grams(text: str) -> set[tuple[str, ...]]:
+    parts = symbols(text)
+    return {tuple(parts[i : i + N_GRAM]) for i in range(max(1, len(parts) - N_GRAM + 1))}
+
+
+def unique_n_grams(cell: Cell) -> np.ndarray:
+    """float[strings]: mean over the string's 3-grams of 1 / (training strings that have it)."""
+    of_strings = [n_grams(text) for text in cell.strings["text"]]
+    n_strings = Counter(gram for grams in of_strings for gram in grams)
+    return np.array([np.mean([1 / n_strings[gram] for gram in grams]) for grams in of_strings])
+
+
+def isolation(cell: Cell) -> np.ndarray:
+    """float[strings]: edit distance to the nearest other training string, per symbol."""
+    others = cell.distances + np.where(np.eye(len(cell.distances), dtype=bool), np.inf, 0)
+    return others.min(axis=1) / [len(symbols(text)) for text in cell.strings["text"]]
+
+
+CONTENDERS = (
+    # The order of strings by the margin is that by the loss, which is the oldest attack.
+    by_measure("recollection", "Loss (recollection)", CURVE, "recollection", "constant"),
+    by_measure(
+        "recollection_accuracy",
+        "Recollection by accuracy",
+        CURVE,
+        "recollection_accuracy",
+        "constant",
+    ),
+    by_measure(
+        "counterfactual",
+        "Counterfactual, same frequency",
+        UNSEEN,
+        "counterfactual",
+        "same-frequency",
+    ),
+    by_measure("contextual", "Contextual, same frequency", UNSEEN, "contextual", "same-frequency"),
+    by_measure("bayes", "Bayes", LANGUAGE, "bayes", "language"),
+    by_attack("min_k"),
+    by_attack("zlib"),
+    Contender(
+        "loss_drop",
+        "Fall of the loss",
+        CURVE,
+        "the loss before training minus the loss at the end",
+        lambda cell: cell.loss[0] - cell.loss[-1],
+    ),
+    Contender(
+        "mean_loss",
+        "Mean loss over the epochs",
+        CURVE,
+        "the higher, the later the string was learned",
+        lambda cell: cell.loss.mean(axis=0),
+    ),
+    Contender(
+        "learned_late",
+        "Learned late",
+        CURVE,
+        "first epoch with the whole string right",
+        learned_late,
+        lambda cell: np.where(learned_late(cell) < len(cell.wrong), learned_late(cell), np.nan),
+    ),
+    Contender(
+        "forgetting_events", "Forgetting events", CURVE, "Toneva et al. (2019)", forgetting_events
+    ),
+    Contender(
+        "rarity",
+        "Exact rarity",
+        LANGUAGE,
+        "minus the exact log probability",
+        lambda cell: -cell.strings["log_prob"].to_numpy(),
+    ),
+    Contender(
+        "copies",
+        "Copies",
+        STRINGS_ALONE,
+        "number of copies in the training set",
+        lambda cell: cell.strings["count"].to_numpy(dtype=float),
+    ),
+    Contender(
+        "unique_n_grams", "Rare 3-grams", STRINGS_ALONE, "of the training set", unique_n_grams
+    ),
+    Contender("isolation", "Edit distance", STRINGS_ALONE, "to the nearest other", isolation),
+)
+
+# Measures of what a removed string (row) does to the loss of another (column), from strings alone
+EFFECTS = {
+    "near_strings": lambda cell: -cell.distances.astype(float),
+    "copies_of_near_strings": lambda cell: (
+        cell.strings["count"].to_numpy()[:, None] / (1.0 + cell.distances)
+    ),
+}
+
+
+def said_of(
+    trace: Trace,
+    strings: pd.DataFrame,
+    tokens: TokenLosses,
+    names: np.ndarray,
+    thresholds: Thresholds,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What every contender says of some training strings of a run, and of each on each other.
+
+    Parameters
+    ----------
+    trace : the run on all strings
+    strings : its dataset
+    tokens : the losses of its single tokens
+    names : the training strings that are wanted
+
+    Returns the rows of the tables `contenders` and `effects`, without the columns of the run.
+    """
+    cell = cell_of(trace, strings, tokens, thresholds)
+    ids = cell.strings["string_id"].to_numpy(dtype=object)
+    wanted = np.isin(ids, names)
+    n = wanted.sum()
+    amounts = [
+        pd.DataFrame(
+            {
+                "measure": contender.name,
+                "needs": contender.needs,
+                "string_id": ids,
+                "amount": contender.amount(cell),
+                "measured_start": starts(contender, cell, trace.epochs),
+            }
+        )[wanted]
+        for contender in CONTENDERS
+    ]
+    effects = [
+        pd.DataFrame(
+            {
+                "measure": name,
+                "needs": STRINGS_ALONE,
+                "removed": np.repeat(ids[wanted], n),
+                "string_id": np.tile(ids[wanted], n),
+                "effect": function(cell)[np.ix_(wanted, wanted)].ravel(),
+            }
+        )
+        for name, function in EFFECTS.items()
+    ]
+    return pd.concat(amounts, ignore_index=True), pd.concat(effects, ignore_index=True)
+
+
+def starts(contender: Contender, cell: Cell, epochs: np.ndarray) -> np.ndarray:
+    """float[strings]: the epochs of the contender's starts; NaN where it has none."""
+    if contender.start is None:
+        return np.full(len(cell.strings), np.nan)
+    return epoch_of(contender.start(cell), epochs)
+
+
+def cell_of(
+    trace: Trace, strings: pd.DataFrame, tokens: TokenLosses, thresholds: Thresholds
+) -> Cell:
+    train = strings[strings["count"] > 0].reset_index(drop=True)
+    of_train = restrict(trace, train)
+    stand_in = stand_in_losses(trace, strings, train, thresholds.stand_in_gap)[1]
+    wrong = 1 - of_train.accuracy
+    optimal = train["optimal_loss"].to_numpy()
+    without = {"same-frequency": stand_in}
+    measured = every_measure(of_train.loss, wrong, optimal, without, thresholds)
+    return Cell(train, of_train.loss, wrong, measured, tokens)

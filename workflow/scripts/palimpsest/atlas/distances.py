@@ -1,0 +1,36 @@
+"""Edit distances between strings."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def symbols(text: str) -> list[str]:
+    """The symbols of a string: those between blanks, or the letters of a text without blanks."""
+    return text.split() if " " in text else list(text)
+
+
+def edit_distances(texts: Sequence[str]) -> np.ndarray:
+    """Levenshtein distances int[strings, strings] between all pairs of strings, in symbols.
+
+    The table of one string against all others is filled at once. Source: Wagner and Fischer, The
+    String-to-String Correction Problem (1974).
+    """
+    rows = [symbols(text) for text in texts]
+    numbers = {symbol: n for n, symbol in enumerate(sorted({s for row in rows for s in row}))}
+    lengths = np.array([len(row) for row in rows])
+    coded = np.full((len(rows), lengths.max(initial=0)), -1)
+    for place, row in enumerate(rows):
+        coded[place, : len(row)] = [numbers[symbol] for symbol in row]
+    found = np.empty((len(rows), len(rows)), dtype=int)
+    columns = np.arange(coded.shape[1] + 1)
+    for place, row in enumerate(rows):
+        table = np.tile(columns, (len(rows), 1))
+        for n_symbols, symbol in enumerate(coded[place, : len(row)], 1):
+            replaced = table[:, :-1] + (coded != symbol)
+            best = np.minimum(replaced, table[:, 1:] + 1)
+            best = np.column_stack([np.full(len(rows), n_symbols), best])
+            # An insertion costs 1 per column, so it is a running minimum of what is left of it.
+            table = np.minimum.accumulate(best - columns, axis=1) + columns
+        found[place] = table[np.arange(len(rows)), lengths]
+    return found

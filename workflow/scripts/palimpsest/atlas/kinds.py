@@ -1,0 +1,109 @@
+"""Kinds of tables of the atlas."""
+
+from palimpsest.tables.columns import SHARED
+from palimpsest.tables.kinds import Kind, kinds_in
+
+AMOUNT, START, CROSS, HALVES = "how much", "when", "whose", "whose, of halves"
+QUESTIONS = (AMOUNT, START, CROSS, HALVES)
+RANK, AUC, TPR = "rank correlation", "AUC", "TPR at 1 % FPR"
+
+FOLDER = "results/atlas/{recipe}/{model}/{language}/n{size}"
+OF_RUN = FOLDER + "-seed{seed}"
+columns = SHARED.extended("""
+removed str: the training string that a training lacks
+influence float: loss of the string at the end of a training without `removed`, minus its loss in
+    the training on all strings, nats per token; above 0 if `removed` helped
+influence_again float: the same with other initial weights and another order of the strings
+edit_distance int: least number of symbols (letters of a text) to insert, remove or replace to make
+    one of the two strings of the other
+self_influence float: loss of the string at the end of a training without it, minus its loss in the
+    training on all strings, nats per token
+self_influence_again float: the same with other initial weights and another order of the strings
+placebo_influence float?: the same difference of a string that none of the trainings has seen, the
+    one whose Bayes-optimal loss is nearest; null without such a string
+start float?: epoch at which contextual memorisation by retraining starts; null if it never does
+start_again float?: the same with other initial weights and another order of the strings
+needs str: what a measure needs beside the model: the last epoch's losses, the losses of all epochs,
+    the strings, unseen strings, the language, checkpoints, or retraining
+amount float?: how much the string is memorised, by the measure: the higher, the more; null if the
+    measure does not apply to the string
+measured_start float?: epoch at which memorisation starts, by the measure; null if it never does, or
+    if the measure has no starts
+effect float: by the measure, how much `removed` lowers the loss of the string; only the order of
+    these numbers means something
+question str: how much: which strings lose most without themselves; when: at which epoch
+    memorisation starts; whose: which other string lowered the loss of a string; whose, of halves:
+    the loss of a string after training on random halves (linear datamodelling score)
+statistic str: rank correlation (Spearman, with exact retraining), AUC (of the quarter of strings
+    with the largest self-influence against the others) or TPR at 1 % FPR (of the same)
+value float?: the statistic; null if the exact values or those of the measure are all alike
+ceiling float?: the same of retraining once more; null likewise
+placebo float?: the same where the exact values are those of the placebos, which no training saw
+    (how much), or where the strings of the exact values are shuffled (whose, when); null likewise
+seconds float?: core-seconds that the measure costs for the run's training strings, beside the
+    training of the model; null if unknown
+cost float?: `seconds` plus those of the model's training, over those of the model's training
+n_strings int: number of training strings in the statistic
+share_of_ceiling float?: the mean value over the mean ceiling; null if the ceiling is not above 0
+share_lower float?: lower end of its 95 % interval, over strings and seeds (bootstrap)
+share_upper float?: upper end of this interval
+""")
+RUN = "model language size seed"
+
+INFLUENCE = Kind(
+    "influence",
+    "One row per run, training string that is removed and training string that is measured: what "
+    "the removal does, by retraining.",
+    f"{FOLDER}/influence.parquet",
+    columns(f"{RUN} removed string_id influence influence_again edit_distance"),
+)
+TRUTH = Kind(
+    "retrained",
+    "One row per run and training string: memorisation by retraining without the string.",
+    f"{FOLDER}/retrained.parquet",
+    columns(
+        f"""{RUN} string_id count log_prob self_influence self_influence_again placebo_influence
+        start start_again"""
+    ),
+)
+HALF_RUNS = Kind(
+    "halves",
+    "One row per run, random half of the training strings and training string: its loss at the end "
+    "of training on this half.",
+    f"{FOLDER}/halves.parquet",
+    columns(
+        f"{RUN} half string_id kept loss loss_again",
+        half="int: number of the random half",
+        kept="bool: whether the half has the string",
+        loss="float: loss at the end of training on the half, nats per token",
+        loss_again="float: the same with other initial weights and another order",
+    ),
+)
+CONTENDERS = Kind(
+    "contenders",
+    "One row per run, cheap measure and training string: what the measure says of the string.",
+    f"{FOLDER}/contenders.parquet",
+    columns(f"{RUN} measure needs string_id amount measured_start"),
+)
+FRONTIER = Kind(
+    "frontier",
+    "One row per run, cheap measure, question and statistic: how well the measure agrees with "
+    "exact retraining, and what it costs.",
+    f"{FOLDER}/frontier.parquet",
+    columns(f"{RUN} measure needs question statistic value ceiling placebo n_strings seconds cost"),
+)
+ATLAS = Kind(
+    "atlas",
+    "One row per model, language, size, cheap measure, question and statistic: the mean over the "
+    "seeds of the table `frontier`, with an interval.",
+    f"{FOLDER}/atlas.parquet",
+    columns(
+        """model language size measure needs question statistic value lower upper n_seeds ceiling
+        placebo share_of_ceiling share_lower share_upper cost""",
+        lower="float?: lower end of the 95 % interval, over strings and seeds (bootstrap)",
+        upper="float?: upper end of this interval",
+        n_seeds="int: number of seeds in which the statistic is defined",
+    ),
+)
+
+KINDS = kinds_in(globals())

@@ -1,0 +1,72 @@
+"""The section `atlas`: which cheap measure to trust, for which question, at which price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from palimpsest.atlas import kinds
+from palimpsest.configuration.checks import (
+    too_many_strings,
+    unknown_languages,
+    unknown_models,
+    without_probabilities,
+)
+from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.settings import Settings
+from palimpsest.regimes import Removals
+from palimpsest.requests import TOKENS, TRACE, Runs, paths_of
+from palimpsest.section import Section
+
+NEEDS = "the atlas"
+
+
+def cells(settings: Settings) -> list[Runs]:
+    """The runs on all strings; each model, language and size is a cell."""
+    block = settings.block("atlas")
+    return [
+        Runs(model, language, size, seeds=settings.seeds, recipe=block["recipe"])
+        for model in block["models"]
+        for language in block["languages"]
+        for size in block["sizes"]
+    ]
+
+
+def requests(settings: Settings) -> Iterator[Runs]:
+    """Each cell's training on all strings, and its removals, twice."""
+    block = settings.block("atlas")
+    n = None if block["strings"] == "all" else block["strings"]
+    for runs in cells(settings):
+        yield replace(runs, keeps=frozenset({TRACE, TOKENS}))
+        for again in (False, True):
+            yield replace(runs, regime=Removals(n, block["halves"], again))
+
+
+def outputs(settings: Settings) -> Iterator[str]:
+    yield from paths_of(cells(settings), *(kind.path for kind in kinds.KINDS))
+
+
+def mistakes(settings: Settings) -> Iterator[Mistake]:
+    block = settings.block("atlas")
+    yield from unknown_models(settings, "atlas/models", block["models"])
+    yield from unknown_languages(settings, "atlas/languages", block["languages"])
+    yield from without_probabilities(settings, "atlas/languages", block["languages"], NEEDS)
+    yield from too_many_strings(settings, "atlas/sizes", block["sizes"], block["languages"])
+    for place, model in enumerate(block["models"]):
+        if not settings.is_twin(model):
+            yield Mistake(
+                f"atlas/models[{place}]",
+                f"{model!r} would be trained once per training string, which is out of reach for a "
+                f"full model; name its twin: {model}-twin",
+            )
+
+
+SECTION = Section(
+    name="atlas",
+    title="Which cheap measure to trust",
+    requests=requests,
+    outputs=outputs,
+    mistakes=mistakes,
+    judged=(kinds.FRONTIER,),
+    reported=(kinds.ATLAS,),
+)

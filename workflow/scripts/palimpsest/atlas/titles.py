@@ -1,0 +1,15 @@
+"""The names of measures for readers of figures and of the report."""
+
+from palimpsest.atlas.contenders import CONTENDERS
+
+TITLES = {
+    **{contender.name: contender.title for contender in CONTENDERS},
+    "near_strings": "Edit distance",
+    "copies_of_near_strings": "Copies over edit distance",
+    "single removals": "Sum of exact single removals",
+    "retraining": "Retraining once more",
+}
+
+
+def title_of(measure: str) -> str:
+    return TITLES.get(measure, measure)

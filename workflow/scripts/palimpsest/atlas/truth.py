@@ -1,0 +1,209 @@
+"""The truth of the atlas: what exact retraining says of every training string of a run.
+
+Each distinct training string was removed once, in a training that is otherwise the same (the regime
+`Removals`): with equal initial weights, and with the other strings in their places. The same once
+more with other initial weights and another order is the ceiling, because no measure can agree with
+retraining better than retraining does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from palimpsest import traces
+from palimpsest.atlas import kinds
+from palimpsest.atlas.distances import edit_distances
+from palimpsest.datasets.choices import placebos_of, removed_strings
+from palimpsest.datasets.kinds import STRINGS
+from palimpsest.errors import UserError
+from palimpsest.making import makes, reads
+from palimpsest.memorisation.measures import Start, contextual
+from palimpsest.memorisation.runs import epoch_of, paired, run_name
+from palimpsest.regimes import WHOLE_AGAIN, half_of, string_left_out
+from palimpsest.traces import Trace
+
+RUN = ["model", "language", "size", "seed"]
+REMEDY = "it is of another dataset or recipe: delete it and rerun"
+
+
+@dataclass(frozen=True)
+class Retrained:
+    """The losses of the training strings of one dataset, with and without removals.
+
+    All are nats per token, by one set of initial weights and one order of the strings. `loss`
+    float[epochs, strings] is that of the training on all strings, and `without` float[epochs,
+    strings] that of each string in the training without it. At the end of training, `removals`
+    float[removed, strings] are the losses without each of the strings, `halves` float[halves,
+    strings] those on random halves, and `placebo` and `placebo_without` float[strings] those of the
+    strings' placebos, in the training on all strings and in the one without the string; NaN where a
+    string has no placebo.
+    """
+
+    epochs: np.ndarray
+    loss: np.ndarray
+    without: np.ndarray
+    removals: np.ndarray
+    halves: np.ndarray
+    placebo: np.ndarray
+    placebo_without: np.ndarray
+
+    @property
+    def influence(self) -> np.ndarray:
+        """float[removed, strings]: the loss without a string minus the loss on all strings."""
+        return self.removals - self.loss[-1]
+
+    def start(self, rule: Start) -> np.ndarray:
+        """float[strings]: index of the epoch at which contextual memorisation starts, or NaN."""
+        return contextual(self.loss, self.without, rule).start
+
+
+@reads(
+    traces=[traces.read], datasets=[STRINGS], removals=[traces.read_all], again=[traces.read_all]
+)
+@makes(kinds.TRUTH, kinds.INFLUENCE, kinds.HALF_RUNS)
+def truth_tables(
+    traces: Sequence[Trace],
+    datasets: Sequence[pd.DataFrame],
+    removals: Iterable[list[Trace]],
+    again: Iterable[list[Trace]],
+    start: Start,
+) -> dict[str, pd.DataFrame]:
+    """Self-influence, starts and influence of every training string by retraining, twice.
+
+    Parameters
+    ----------
+    traces : one per seed: the run on all strings
+    datasets : tables `strings`, in the order of the traces
+    removals : for every seed, the runs of the regime `removals`
+    again : for every seed, those of `removals-again`; the first is the run on all strings
+    start : "after_last_miss" or "first_crossing"
+
+    Raises `UserError` if the runs do not fit together.
+    """
+    parts = [
+        tables_of_run(*run, *others, start)
+        for run, *others in zip(paired(traces, datasets), removals, again, strict=True)
+    ]
+    return {name: pd.concat([of[name] for of in parts], ignore_index=True) for name in parts[0]}
+
+
+def tables_of_run(
+    trace: Trace, dataset: pd.DataFrame, removals: list[Trace], again: list[Trace], start: Start
+) -> dict[str, pd.DataFrame]:
+    """The tables of one run."""
+    whole, *others = again
+    if whole.run["variant"] != WHOLE_AGAIN:
+        raise UserError(f"{run_name(whole.run)}: is not the training on all strings; {REMEDY}")
+    strings = removed_in(trace, dataset, removals)
+    exact = retrained(trace, dataset, strings, removals)
+    once_more = retrained(whole, dataset, strings, others)
+    about = {name: trace.run[name] for name in RUN}
+    ids = strings["string_id"].to_numpy(dtype=object)
+    n = len(ids)
+    truth = pd.DataFrame(
+        {
+            **{name: strings[name].to_numpy() for name in ("string_id", "count", "log_prob")},
+            "self_influence": np.diag(exact.influence),
+            "self_influence_again": np.diag(once_more.influence),
+            "placebo_influence": exact.placebo_without - exact.placebo,
+            "start": epoch_of(exact.start(start), exact.epochs),
+            "start_again": epoch_of(once_more.start(start), exact.epochs),
+        }
+    )
+    influence = pd.DataFrame(
+        {
+            "removed": np.repeat(ids, n),
+            "string_id": np.tile(ids, n),
+            "influence": exact.influence.ravel(),
+            "influence_again": once_more.influence.ravel(),
+            "edit_distance": edit_distances(strings["text"]).ravel(),
+        }
+    )
+    halves = half_rows(dataset, removals, exact, once_more, ids)
+    found = {"retrained": truth, "influence": influence, "halves": halves}
+    return {name: table.assign(**about) for name, table in found.items()}
+
+
+def removed_in(trace: Trace, dataset: pd.DataFrame, removals: Sequence[Trace]) -> pd.DataFrame:
+    """The training strings that have a training without them, in the dataset's order."""
+    names = {string_left_out(run.run["variant"]) for run in removals if not is_half(run)}
+    train = dataset[dataset["count"] > 0]
+    if strangers := names - set(train["string_id"]):
+        raise UserError(
+            f"{run_name(trace.run)}: a training without {min(strangers)}, which is no training "
+            f"string; {REMEDY}"
+        )
+    found = train[train["string_id"].isin(names)]
+    if len(found) < 2:
+        raise UserError(f"{run_name(trace.run)}: {len(found)} removals, and 2 are needed; {REMEDY}")
+    return found.reset_index(drop=True)
+
+
+def is_half(run: Trace) -> bool:
+    return half_of(run.run["variant"]) is not None
+
+
+def retrained(
+    whole: Trace, dataset: pd.DataFrame, strings: pd.DataFrame, runs: Iterable[Trace]
+) -> Retrained:
+    """The losses of `strings` in a training on all strings and in the runs with removals."""
+    ids = strings["string_id"]
+    without = {string_left_out(run.run["variant"]): run for run in runs if not is_half(run)}
+    if missing := [name for name in ids if name not in without]:
+        raise UserError(f"{run_name(whole.run)}: no training without {missing[0]}; {REMEDY}")
+    for run in (*without.values(), *runs):
+        alike = all(run.run[key] == whole.run[key] for key in RUN)
+        if not alike or not np.array_equal(run.epochs, whole.epochs):
+            raise UserError(
+                f"{run_name(run.run)}: is of other runs or epochs than {run_name(whole.run)}; "
+                f"{REMEDY}"
+            )
+    chosen = [without[name] for name in ids]
+    placebos = placebos_of(dataset, ids)
+
+    def at_end(run: Trace, name: str | None) -> float:
+        return np.nan if name is None else run.loss[-1, run.column_of([name])[0]]
+
+    columns = [run.column_of(ids) for run in chosen]
+    own = [run.loss[:, of[n]] for n, (run, of) in enumerate(zip(chosen, columns, strict=True))]
+    halves = [run.loss[-1, run.column_of(ids)] for run in runs if is_half(run)]
+    return Retrained(
+        epochs=whole.epochs,
+        loss=whole.loss[:, whole.column_of(ids)],
+        without=np.stack(own, axis=1),
+        removals=np.stack([run.loss[-1, of] for run, of in zip(chosen, columns, strict=True)]),
+        halves=np.stack(halves) if halves else np.empty((0, len(ids))),
+        placebo=np.array([at_end(whole, name) for name in placebos]),
+        placebo_without=np.array(
+            [at_end(run, name) for run, name in zip(chosen, placebos, strict=True)]
+        ),
+    )
+
+
+def half_rows(
+    dataset: pd.DataFrame,
+    removals: Iterable[Trace],
+    exact: Retrained,
+    again: Retrained,
+    ids: np.ndarray,
+) -> pd.DataFrame:
+    """The rows of the table `halves`, without the columns of the run."""
+    names = [run.run["variant"] for run in removals if is_half(run)]
+    kept = [~np.isin(ids, removed_strings(dataset, name)) for name in names]
+    if exact.halves.shape != again.halves.shape:
+        raise UserError(
+            f"{len(exact.halves)} halves, and {len(again.halves)} once more: train both alike"
+        )
+    return pd.DataFrame(
+        {
+            "half": np.repeat([half_of(name) for name in names], len(ids)).astype(int),
+            "string_id": np.tile(ids, len(names)),
+            "kept": np.array(kept, dtype=bool).ravel(),
+            "loss": exact.halves.ravel(),
+            "loss_again": again.halves.ravel(),
+        }
+    )
