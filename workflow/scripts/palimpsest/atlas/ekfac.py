@@ -3,13 +3,13 @@
 To leave out a string moves the weights by the inverse of the loss's curvature times the string's
 gradient. The curvature is the Fisher matrix of the summed nll of the training multiset, with labels
 that are drawn from the model. It is taken to be 0 between layers. For one linear layer, its
-eigenvectors are taken to be those of the Kronecker factors: the second moments of the inputs, and of
-the gradients of the outputs. Its eigenvalues are then exact in this basis; one sample is the
+eigenvectors are taken to be those of the Kronecker factors: the second moments of the inputs, and
+of the gradients of the outputs. Its eigenvalues are then exact in this basis; one sample is the
 gradient of a whole string.
 
 Source: Grosse et al., Studying Large Language Model Generalization with Influence Functions (2023),
-section 2.2 and 3.1; George et al., Fast Approximate Natural Gradient Descent in a Kronecker-factored
-Eigenbasis (2018).
+sections 2.2 and 3.1; George et al., Fast Approximate Natural Gradient Descent in a
+Kronecker-factored Eigenbasis (2018).
 """
 
 from __future__ import annotations
@@ -39,25 +39,18 @@ Labels = Callable[[int, np.ndarray, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Curvature:
-    """The curvature of a layer with I inputs (a bias counts as one, which is 1) and O outputs.
+class Basis:
+    """Eigenvectors of the two Kronecker factors of a layer, as columns.
 
-    Columns of `inputs_II` and `outputs_OO` are eigenvectors; `values_OI` are the eigenvalues
-    without damping, and `damping` is added to each.
+    The layer has I inputs (a bias counts as one more, which is always 1) and O outputs.
     """
 
     inputs_II: torch.Tensor
     outputs_OO: torch.Tensor
-    values_OI: torch.Tensor
-    damping: float
 
     def project(self, inputs_BTI: torch.Tensor, grad_BTO: torch.Tensor) -> torch.Tensor:
-        """Gradients [B, O, I] of the weights for each string, in the eigenbasis."""
+        """Gradients [B, O, I] of the weights for each string, in this basis."""
         return (grad_BTO @ self.outputs_OO).transpose(1, 2) @ (inputs_BTI @ self.inputs_II)
-
-    @property
-    def inverse(self) -> torch.Tensor:
-        return 1 / (self.values_OI + max(self.damping, torch.finfo(torch.float32).tiny))
 
 
 def linear_layers(model: nn.Module) -> dict[str, nn.Linear]:
@@ -84,7 +77,7 @@ def ekfac_influence(
 
     Parameters
     ----------
-    model : with its trained weights, on its device; weights do not change
+    model : with its trained weights, on its device; afterwards, its weights ask for no gradient
     encoded : the strings of the dataset
     weighing : how training weighs the strings
     measured : rows of strings whose loss changes; they need not be trained on
@@ -96,11 +89,12 @@ def ekfac_influence(
     Raises `UserError` if the model has no linear layer, except a tied head.
     """
     passes = Passes(model, encoded)
-    curvatures = curvatures_of(passes, weighing, damping, draws, labels or drawn(seed))
-    inverse_P = torch.cat([one.inverse.flatten() for one in curvatures])
+    given = passes, weighing, draws, labels or drawn(seed)
+    bases = eigenbases(*given)
+    values = eigenvalues(bases, *given)
     train, rows = weighing.train, weighing.with_train(measured)
-    every_NP = _projected(passes, curvatures, rows)
-    solved_NP = every_NP * inverse_P
+    every_NP = _projected(passes, bases, rows)
+    solved_NP = every_NP / torch.cat([_damped(one, damping).flatten() for one in values])
     own = torch.einsum("np,np->n", solved_NP, every_NP)
     cross = solved_NP[: len(train)] @ every_NP.T
     own, cross = own.double().cpu().numpy(), cross.double().cpu().numpy()
@@ -207,25 +201,7 @@ def _ask_for_gradient(module, given, out):
     return out.requires_grad_()
 
 
-def curvatures_of(
-    passes: Passes, weighing: Weighing, damping: float, draws: int, labels: Labels
-) -> list[Curvature]:
-    """The curvature of every layer, from the training strings and their drawn labels."""
-    bases = _eigenbases(passes, weighing, draws, labels)
-    sums = [0.0] * len(bases)
-    flat = [Curvature(*basis, torch.zeros(()), 0.0) for basis in bases]
-    for batch, grads in _with_draws(passes, weighing, draws, labels):
-        copies_B = torch.from_numpy(weighing.copies[batch.rows]).to(grads[0])
-        for place, one in enumerate(flat):
-            gradient_BOI = one.project(batch.inputs[place], grads[place])
-            sums[place] += torch.einsum("b,boi->oi", copies_B, gradient_BOI.square()) / draws
-    return [
-        Curvature(*basis, values_OI, damping * float(values_OI.mean()))
-        for basis, values_OI in zip(bases, sums, strict=True)
-    ]
-
-
-def _eigenbases(passes, weighing, draws, labels) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def eigenbases(passes: Passes, weighing: Weighing, draws: int, labels: Labels) -> list[Basis]:
     """Eigenvectors of the second moments of inputs and of gradients of outputs, of each layer."""
     sums = [[0.0, 0.0] for _ in passes.layers]
     for batch, grads in _with_draws(passes, weighing, draws, labels):
@@ -234,7 +210,26 @@ def _eigenbases(passes, weighing, draws, labels) -> list[tuple[torch.Tensor, tor
             for place, value_BTD in enumerate(values):
                 value_ND = (value_BTD * root_B11).flatten(0, 1)
                 moments[place] += (value_ND.T @ value_ND).double()
-    return [tuple(torch.linalg.eigh(m)[1].float() for m in moments) for moments in sums]
+    dtype = next(passes.model.parameters()).dtype
+    return [Basis(*(torch.linalg.eigh(one)[1].to(dtype) for one in moments)) for moments in sums]
+
+
+def eigenvalues(
+    bases: list[Basis], passes: Passes, weighing: Weighing, draws: int, labels: Labels
+) -> list[torch.Tensor]:
+    """The curvature [O, I] of each layer along its eigenvectors, without damping."""
+    sums = [0.0] * len(bases)
+    for batch, grads in _with_draws(passes, weighing, draws, labels):
+        copies_B = torch.from_numpy(weighing.copies[batch.rows]).to(grads[0])
+        for place, basis in enumerate(bases):
+            grad_BOI = basis.project(batch.inputs[place], grads[place])
+            sums[place] += torch.einsum("b,boi->oi", copies_B, grad_BOI.square()) / draws
+    return sums
+
+
+def _damped(values_OI: torch.Tensor, damping: float) -> torch.Tensor:
+    # A layer without any gradient has no curvature, either.
+    return values_OI + (damping * values_OI.mean()).clamp(min=torch.finfo(values_OI.dtype).tiny)
 
 
 def _with_draws(passes, weighing, draws, labels):
@@ -247,16 +242,18 @@ def _with_draws(passes, weighing, draws, labels):
             )
 
 
-def _projected(passes: Passes, curvatures: list[Curvature], rows: np.ndarray) -> torch.Tensor:
-    """Gradients float32[rows, P] of the summed nll of strings, in the eigenbases of all layers."""
-    size = sum(one.values_OI.numel() for one in curvatures)
-    found_NP = torch.empty(len(rows), size, device=passes.device)
+def _projected(passes: Passes, bases: list[Basis], rows: np.ndarray) -> torch.Tensor:
+    """Gradients [rows, P] of the summed nll of strings, in the eigenbases of all layers."""
+    found_NP: torch.Tensor | None = None
     place_of = {row: place for place, row in enumerate(rows)}
     for batch in passes.batches(rows):
         grads = batch.gradients(batch.targets_BT)
         parts = [
             one.project(inputs, grad).flatten(1)
-            for one, inputs, grad in zip(curvatures, batch.inputs, grads, strict=True)
+            for one, inputs, grad in zip(bases, batch.inputs, grads, strict=True)
         ]
-        found_NP[[place_of[row] for row in batch.rows]] = torch.cat(parts, dim=1)
+        part_BP = torch.cat(parts, dim=1)
+        if found_NP is None:
+            found_NP = part_BP.new_empty(len(rows), part_BP.shape[1])
+        found_NP[[place_of[row] for row in batch.rows]] = part_BP
     return found_NP
