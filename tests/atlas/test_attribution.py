@@ -19,7 +19,11 @@ from palimpsest.atlas.attribution import (
     attribution,
     questions,
 )
+from palimpsest.atlas.ekfac import ekfac_influence
 from palimpsest.atlas.gradients import ADAMW, COSINE, PLAIN
+from palimpsest.atlas.influence import Weighing
+from palimpsest.atlas.string_gradients import StringGradients
+from palimpsest.atlas.trak import trak
 from palimpsest.corpora import read_corpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.kinds import STRINGS
@@ -156,6 +160,23 @@ def test_scores_are_of_the_kept_weights(made):
             grads = [weight.grad.flatten() for weight in model.parameters()]
             exact = float(torch.cat(grads).norm())
             assert norms[epoch, material.string_ids[row]] == pytest.approx(exact, rel=1e-4)
+
+
+def test_scores_at_the_end_are_of_the_last_weights(made):
+    folder, asked, (own, _, _) = made
+    bench, last = bench_of(folder, asked), load_file(weights_by_epoch(folder / "checkpoints")[4])
+    material, recipe = bench.material, bench.run.recipe
+    steps = recipe.steps_per_epoch(material.epoch_size)
+    weighs = Weighing(material.counts, material.encoded.n_tokens, steps, recipe.gradient_clipping)
+    model = build_model(bench.run.row, "twin", material.vocabulary, 0, torch.float32).eval()
+    model.load_state_dict(last, strict=False)
+    train, ids = weighs.train, material.string_ids[weighs.train]
+    by_measure = own[own["epoch"] == 4].set_index(["measure", "string_id"])["value"]
+    found = ekfac_influence(model, material.encoded, weighs, train, draws=2, seed=material.seed)
+    np.testing.assert_allclose(by_measure[EKFAC][ids], found.self_influence, rtol=1e-4)
+    gradients = StringGradients(model, material.encoded, torch.device("cpu"))
+    found = trak(gradients, [last], weighs, train, 16, seed=material.seed)
+    np.testing.assert_allclose(by_measure[TRAK][ids], found.self_influence, rtol=1e-4)
 
 
 def test_methods_can_be_chosen_and_scores_are_repeated(made):

@@ -27,6 +27,7 @@ from palimpsest.atlas.gradients import (
 )
 from palimpsest.atlas.string_gradients import StringGradients
 from palimpsest.errors import UserError
+from palimpsest.training.fleet import operations, stack
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS, Recipe
 from palimpsest.training.recipe import COSINE as COSINE_SCHEDULE
 
@@ -57,6 +58,18 @@ def test_gradients_are_those_of_autograd(family):
                 kept, cut = exact[name][: shape[0]], exact[name][shape[0] :]
                 assert (part.view(shape) - kept).norm() < CLOSE * scale, name
                 assert not cut.any(), name
+
+
+def test_the_operations_of_a_gpu_give_the_same(monkeypatch):
+    """Those in plain PyTorch; they make no programs."""
+    weights, found = weights_of(twin(seed=1)), []
+    for _ in range(2):
+        gradients = of_strings(at_once=4)
+        gradients.load(weights)
+        found.append(gradients.of(ROWS))
+        monkeypatch.setattr(stack, "operations_for", lambda device: operations)
+    assert found[0].any()
+    torch.testing.assert_close(*found, rtol=0, atol=1e-4)
 
 
 def test_a_table_of_positions_is_cut_to_the_strings():

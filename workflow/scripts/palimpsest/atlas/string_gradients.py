@@ -52,8 +52,8 @@ class StringGradients:
         _cut_positions(model, encoded.ids.shape[1])
         self._stack = Stack(model, self.at_once, device)
         self._grad_MP = torch.empty_like(self._stack.theta)
-        # Of batches that can be repeated, by the number of their tokens; and their inputs.
-        self._programs: dict[int, tuple] = {}
+        # Of batches that can be repeated, by the numbers of strings and tokens; and their inputs.
+        self._programs: dict[tuple[int, int], tuple] = {}
 
     @property
     def shapes(self) -> dict[str, torch.Size]:
