@@ -35,8 +35,39 @@ rule retrain_without_each:
         "../scripts/make.py"
 
 
+rule attribute_by_gradients:
+    input:
+        corpus=corpus,
+        pretrained=ancient(pretrained_files),
+        dataset=with_seeds(paths.BASE_DATASET),
+        checkpoints=with_seeds(fill(paths.CHECKPOINTS, variant="base")),
+    output:
+        **{kind.name: with_seeds(kind.path) for kind in mapped.OF_GRADIENTS},
+        manifest=with_seeds(mapped.GRADIENTS_MANIFEST),
+    log:
+        "logs/attribute_by_gradients/{recipe}/{model}/{language}/n{size}.log",
+    benchmark:
+        "benchmarks/attribute_by_gradients/{recipe}/{model}/{language}/n{size}.tsv"
+    conda:
+        "../../envs/training.yaml"
+    threads: training_threads
+    resources:
+        mem_mb=training_memory,
+        runtime=training_minutes,
+        gpu=training_gpus,
+        checkpoint_every=checkpoint_every,
+    params:
+        **asking(
+            atlas_section.ATTRIBUTION,
+            atlas_section.of_gradients(settings) if atlas_block else None,
+        ),
+    shell:
+        ATTRIBUTE
+
+
 rule weigh_measures:
     input:
+        unpack(by_gradients),
         traces=with_seeds(fill(paths.TRACE, variant="base")),
         datasets=with_seeds(paths.BASE_DATASET),
         tokens=with_seeds(fill(paths.TOKENS, variant="base")),

@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 import torch
 
-from palimpsest.atlas import ekfac, gradients, trak
+from palimpsest.atlas import ekfac, gradients, kinds, trak
 from palimpsest.atlas.influence import Weighing
 from palimpsest.atlas.string_gradients import StringGradients
 from palimpsest.errors import UserError
 from palimpsest.jobs.bench import Bench, TrainedWeights
-from palimpsest.jobs.query import Question
+from palimpsest.jobs.query import Query, Question
 from palimpsest.models.build import build
 
 METHODS = TRACIN, EKFAC, TRAK = ("tracin", "ek-fac", "trak")
@@ -231,3 +231,6 @@ def questions(n_files: int, values: Mapping) -> list[Question]:
         return list(attribution(bench, weights, **values).values())
 
     return [Question("attribution", dict(values), 1, make_tables)]
+
+
+attribution.query = Query("atlas", kinds.OF_GRADIENTS, questions, by_epoch=True)

@@ -27,7 +27,17 @@ from palimpsest.traces import Trace
 # What a contender needs beside the model
 LAST, CURVE, STRINGS_ALONE = "the last losses", "all losses", "the strings"
 UNSEEN, LANGUAGE = "unseen strings", "the language"
-CHECKPOINTS, RETRAINING = "checkpoints", "retraining"
+GRADIENTS_AT_END, CHECKPOINTS = "the last weights", "the weights of all epochs"
+RETRAINING = "retraining"
+# Measures by gradients: the method that makes them, and what it needs
+GRADIENTS = {
+    "gradient norm": ("tracin", GRADIENTS_AT_END),
+    "tracin": ("tracin", CHECKPOINTS),
+    "tracin by adamw": ("tracin", CHECKPOINTS),
+    "gradient cosine": ("tracin", CHECKPOINTS),
+    "ek-fac": ("ek-fac", GRADIENTS_AT_END),
+    "trak": ("trak", GRADIENTS_AT_END),
+}
 N_GRAM = 3
 
 
@@ -255,6 +265,30 @@ def said_of(
         for name, function in EFFECTS.items()
     ]
     return pd.concat(amounts, ignore_index=True), pd.concat(effects, ignore_index=True)
+
+
+def amounts_of(scores: pd.DataFrame, names: np.ndarray) -> pd.DataFrame:
+    """Rows of the table `contenders` from scores by gradients after the last epoch."""
+    last = scores[(scores["epoch"] == scores["epoch"].max()) & scores["string_id"].isin(names)]
+    found = last[["measure", "string_id"]].assign(amount=last["value"], measured_start=np.nan)
+    return found.assign(needs=_needs(found["measure"]))
+
+
+def effects_of(influence: pd.DataFrame, names: np.ndarray) -> pd.DataFrame:
+    """Rows of effects from influence by gradients, among some training strings."""
+    chosen = influence["removed"].isin(names) & influence["string_id"].isin(names)
+    found = influence.loc[chosen, ["measure", "removed", "string_id"]]
+    return found.assign(effect=influence["value"], needs=_needs(found["measure"]))
+
+
+def seconds_by_measure(costs: pd.DataFrame) -> dict[str, float]:
+    """Core-seconds of each measure by gradients; those of TracIn are made together."""
+    seconds = costs.set_index("method")["seconds"]
+    return {name: seconds[method] for name, (method, _) in GRADIENTS.items() if method in seconds}
+
+
+def _needs(measures: pd.Series) -> pd.Series:
+    return measures.map({name: needs for name, (_, needs) in GRADIENTS.items()})
 
 
 def starts(contender: Contender, cell: Cell, epochs: np.ndarray) -> np.ndarray:

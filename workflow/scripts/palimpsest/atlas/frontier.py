@@ -26,7 +26,10 @@ from palimpsest.atlas.contenders import (
     RETRAINING,
     STRINGS_ALONE,
     UNSEEN,
+    amounts_of,
+    effects_of,
     said_of,
+    seconds_by_measure,
 )
 from palimpsest.atlas.kinds import AMOUNT, CROSS, HALVES, START
 from palimpsest.atlas.truth import RUN
@@ -71,6 +74,9 @@ class Compared(NamedTuple):
     halves=kinds.HALF_RUNS,
     manifests=[manifests.read],
     removals_manifests=[manifests.read],
+    gradient_scores=kinds.GRADIENT_SCORES,
+    gradient_effects=kinds.GRADIENT_EFFECTS,
+    gradient_costs=kinds.GRADIENT_COSTS,
 )
 @makes(kinds.CONTENDERS, kinds.FRONTIER, kinds.ATLAS)
 def frontier_tables(
@@ -86,6 +92,9 @@ def frontier_tables(
     loss_threshold: float,
     accuracy_threshold: float,
     stand_in_gap: float = GAP,
+    gradient_scores: pd.DataFrame | None = None,
+    gradient_effects: pd.DataFrame | None = None,
+    gradient_costs: pd.DataFrame | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Every contender against exact retraining: what it says, for each run, and over all runs.
 
@@ -95,7 +104,8 @@ def frontier_tables(
     datasets, tokens, manifests : of the same runs, in their order
     truth, influence, halves : exact values of all the runs
     removals_manifests : of the trainings with removals, in the order of the runs
-    others : see `palimpsest.memorisation.all_measures.Thresholds`
+    start, ..., stand_in_gap : see `palimpsest.memorisation.all_measures.Thresholds`
+    gradient_scores, gradient_effects, gradient_costs : of all runs; None without such measures
 
     Raises `UserError` if the files are not of the same runs.
     """
@@ -108,8 +118,15 @@ def frontier_tables(
         exact = [_of_run(table, about) for table in (truth, influence, halves)]
         names = exact[0]["string_id"].to_numpy(dtype=object)
         contenders, effects = said_of(trace, strings, of_tokens, names, thresholds)
+        seconds = seconds_of(*costs)
+        if gradient_scores is not None:
+            amounts = amounts_of(_of_run(gradient_scores, about), names)
+            contenders = pd.concat([contenders, amounts], ignore_index=True)
+            more = effects_of(_of_run(gradient_effects, about), names)
+            effects = pd.concat([effects, more], ignore_index=True)
+            seconds |= seconds_by_measure(_of_run(gradient_costs, about))
         runs.append(list(compared(*exact, contenders, effects)))
-        rows.append(rows_of(runs[-1], seconds_of(*costs)).assign(**about))
+        rows.append(rows_of(runs[-1], seconds).assign(**about))
         said.append(contenders.assign(**about))
     frontier = pd.concat(rows, ignore_index=True)
     return {
@@ -120,7 +137,7 @@ def frontier_tables(
 
 
 def seconds_of(manifest: dict, removals: dict) -> dict[str, float]:
-    """Core-seconds of what contenders need, by the names in the column `needs`, and of `training`.
+    """Core-seconds by the names in the column `needs`, and of the model's `training`.
 
     `manifest` is that of the run on all strings, and `removals` that of all its removals.
     """
@@ -156,8 +173,8 @@ def rows_of(pairs: Sequence[Compared], seconds: Mapping[str, float]) -> pd.DataF
             "ceiling": ceilings[pair.question][statistic][0],
             "placebo": pair.placebo.statistics().get(statistic, [np.nan])[0],
             "n_strings": pair.found.n_strings,
-            "seconds": seconds[pair.needs],
-            "cost": 1 + seconds[pair.needs] / seconds["training"],
+            "seconds": (extra := seconds.get(pair.measure, seconds.get(pair.needs))),
+            "cost": 1 + extra / seconds["training"],
         }
         for pair in pairs
         for statistic, value in pair.found.statistics().items()

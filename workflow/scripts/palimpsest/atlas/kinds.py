@@ -50,6 +50,41 @@ share_upper float?: upper end of this interval
 """)
 RUN = "model language size seed"
 
+GRADIENT_SCORES = Kind(
+    "gradient_scores",
+    "One row per run, measure by gradients, string and epoch: what the string's gradients say of "
+    "it; test strings that are not trained on are measured, too.",
+    f"{OF_RUN}/gradient_scores.parquet",
+    columns(
+        f"{RUN} string_id epoch measure value",
+        value="float: estimated self-influence, nats per token; of the gradient norm, nats per "
+        "token and unit of the weights",
+    ),
+)
+GRADIENT_EFFECTS = Kind(
+    "gradient_effects",
+    "One row per run, measure by gradients, training string that is removed and string that is "
+    "measured.",
+    f"{OF_RUN}/gradient_effects.parquet",
+    columns(
+        f"{RUN} removed string_id measure value",
+        value="float: estimated influence, nats per token; gradient cosine has no unit",
+    ),
+)
+GRADIENT_COSTS = Kind(
+    "gradient_costs",
+    "One row per run and method by gradients: what it took.",
+    f"{OF_RUN}/gradient_costs.parquet",
+    columns(
+        f"{RUN} method seconds passes",
+        method="str: tracin (all its measures together), ek-fac or trak",
+        seconds="float: core-seconds",
+        passes="int: passes forward and back of single strings",
+    ),
+)
+OF_GRADIENTS = (GRADIENT_SCORES, GRADIENT_EFFECTS, GRADIENT_COSTS)
+GRADIENTS_MANIFEST = f"{OF_RUN}/gradients.manifest.json"
+
 INFLUENCE = Kind(
     "influence",
     "One row per run, training string that is removed and training string that is measured: what "

@@ -14,11 +14,13 @@ from palimpsest.configuration.checks import (
 )
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
+from palimpsest.paths import CHECKPOINTS as CHECKPOINTS_PATH
 from palimpsest.regimes import Removals
-from palimpsest.requests import TOKENS, TRACE, Runs, paths_of
-from palimpsest.section import Section
+from palimpsest.requests import CHECKPOINTS, TOKENS, TRACE, Runs, Unfinished, paths_of
+from palimpsest.section import Section, queries_of
 
 NEEDS = "the atlas"
+ATTRIBUTION = "palimpsest.atlas.attribution:attribution"
 
 
 def cells(settings: Settings) -> list[Runs]:
@@ -37,13 +39,27 @@ def requests(settings: Settings) -> Iterator[Runs]:
     block = settings.block("atlas")
     n = None if block["strings"] == "all" else block["strings"]
     for runs in cells(settings):
-        yield replace(runs, keeps=frozenset({TRACE, TOKENS}))
+        kept = {CHECKPOINTS} if block["gradients"] else set()
+        yield replace(runs, keeps=frozenset({TRACE, TOKENS} | kept))
         for again in (False, True):
             yield replace(runs, regime=Removals(n, block["halves"], again))
 
 
+def of_gradients(settings: Settings) -> dict:
+    """The values of the query of gradients."""
+    return {"methods": settings.block("atlas")["gradients"]}
+
+
 def outputs(settings: Settings) -> Iterator[str]:
-    yield from paths_of(cells(settings), *(kind.path for kind in kinds.KINDS))
+    has_gradients = bool(settings.block("atlas")["gradients"])
+    made = (kind for kind in kinds.KINDS if has_gradients or kind not in kinds.OF_GRADIENTS)
+    yield from paths_of(cells(settings), *(kind.path for kind in made))
+
+
+def unfinished(settings: Settings) -> Iterator[Unfinished]:
+    if settings.block("atlas")["gradients"]:
+        values = of_gradients(settings)
+        yield from queries_of(settings, cells(settings), ATTRIBUTION, values, CHECKPOINTS_PATH)
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
@@ -67,6 +83,7 @@ SECTION = Section(
     requests=requests,
     outputs=outputs,
     mistakes=mistakes,
+    unfinished=unfinished,
     judged=(kinds.FRONTIER,),
     reported=(kinds.ATLAS,),
 )

@@ -4,6 +4,12 @@ from palimpsest.atlas.contenders import CONTENDERS
 
 TITLES = {
     **{contender.name: contender.title for contender in CONTENDERS},
+    "gradient norm": "Norm of the gradient",
+    "tracin": "TracIn",
+    "tracin by adamw": "TracIn, scaled by AdamW",
+    "gradient cosine": "Cosine of gradients",
+    "ek-fac": "EK-FAC",
+    "trak": "TRAK",
     "near_strings": "Edit distance",
     "copies_of_near_strings": "Copies over edit distance",
     "single removals": "Sum of exact single removals",
