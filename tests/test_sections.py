@@ -46,7 +46,11 @@ def test_what_a_section_delivers_is_of_its_kinds(name, monkeypatch):
     monkeypatch.chdir(ROOT)
     kinds = BY_NAME[name].load("kinds")
     # The default asks for nothing of a user's own.
-    asking = {"records": "config/tour.yaml", "audit": "config/minimal/audit.yaml"}
+    asking = {
+        "records": "config/tour.yaml",
+        "audit": "config/minimal/audit.yaml",
+        "atlas": "config/minimal/atlas.yaml",
+    }
     files = (DEFAULT, *filter(None, [asking.get(name)]))
     paths = experiment(*files).outputs[name]
     assert paths

@@ -23,6 +23,7 @@ BROKEN = {
     "information": {"information": {"languages": ["L1"]}},
     "records": {"records": {"corpora": ["mine"]}},
     "audit": {"audit": {"attacks": ["mine"]}},
+    "atlas": {"atlas": {"models": ["opt-1.3b"]}},
 }
 EVERYTHING = [None, ["all"], ["finetune"], ["report"], ["claims"], ["figures"], ["plan"]]
 # A file of each section, and of none
@@ -34,6 +35,7 @@ FILES = {
     "information": "results/information/shortcuts/opt-1.3b-twin/L3-short/n240/information.parquet",
     "records": "results/records/mine/answers.parquet",
     "audit": "results/audit/mine/small/scores.parquet",
+    "atlas": "results/atlas/forgetting/opt-1.3b-twin/L2/n64/atlas.parquet",
 }
 DATASET = "results/datasets/L2/n64-seed0/base/strings.parquet"
 RUN = "results/runs/base/default/opt-1.3b-twin/L2/n64-seed0/trace.parquet"

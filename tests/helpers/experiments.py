@@ -66,7 +66,8 @@ def message(work: Callable) -> str:
 # What is for full models, so that the tour does not have it: a study, its table and its figure; and
 # models that are looked at after every epoch, which the study in environments has. Methods on
 # another problem are for the paper's experiment, fields are for texts (config/people.yaml), and an
-# audit is for a model of a user's own (config/minimal/audit.yaml). Activations are of models that
+# audit is for a model of a user's own (config/minimal/audit.yaml). The atlas retrains without every
+# string (config/atlas.yaml). Activations are of models that
 # other programs trained (examples/digits.py).
 OF_FULL_MODELS = {
     *("adapters", "layers", "epochs", "information_epochs", "unlearning_transfer"),
@@ -79,6 +80,8 @@ OF_FULL_MODELS = {
     *("recited", "explained", "private_shares", "audit_findings"),
     *("checkpoint_answers", "checkpoint_scores", "checkpoint_metrics", "checkpoint_gaps"),
     *("checkpoint_forget_quality", "checkpoint_membership", "checkpoint_tests"),
+    *("retrained", "influence", "halves", "contenders", "frontier", "atlas"),
+    *("gradient_scores", "gradient_effects", "gradient_costs"),
     *("panel_rows", "panel_outcomes", "measured_panel", "panels_effects", "panels_persistence"),
     *(
         "profile_schedules",

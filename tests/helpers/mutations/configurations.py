@@ -33,6 +33,7 @@ MINE = {
     "information": None,
     "records": None,
     "audit": None,
+    "atlas": None,
 }
 TEXTS = ["$(touch pwned)", "{x}", "%s%n", "", " ", "../../x", "x" * 300, "\x1b[31m", "مرحبا", "🙂"]
 NUMBERS = [-1, 0, 10**9, 10**30, 0.5, -0.5, 1e308, 5e-324, math.nan, math.inf, -math.inf]
