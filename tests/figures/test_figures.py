@@ -13,6 +13,7 @@ from matplotlib.text import Text
 from helpers.detector_worlds import judged
 from helpers.record_worlds import shares as record_shares
 from palimpsest import tables
+from palimpsest.atlas.figures import FIGURES as ATLAS_FIGURES
 from palimpsest.datasets.grammar import derivation_table
 from palimpsest.density.figures import FIGURES as DENSITY_FIGURES
 from palimpsest.errors import UserError
@@ -469,10 +470,16 @@ LOOKED_AT = [
 def test_every_figure_is_looked_at():
     """Each has planted tables here or, of the other sections, in their own tests.
 
-    These are `test_unlearning_figures.py`, `test_profile_tables.py`, `test_density_figures.py` and
-    `test_information_figures.py`.
+    These are `test_unlearning_figures.py`, `test_profile_tables.py`, `test_density_figures.py`,
+    `test_information_figures.py` and `test_atlas_figures.py`.
     """
-    others = (*UNLEARNING_FIGURES, *PROFILE_FIGURES, *DENSITY_FIGURES, *INFORMATION_FIGURES)
+    others = (
+        *UNLEARNING_FIGURES,
+        *PROFILE_FIGURES,
+        *DENSITY_FIGURES,
+        *INFORMATION_FIGURES,
+        *ATLAS_FIGURES,
+    )
     elsewhere = {figure.name for figure in others}
     assert {name for name, _ in LOOKED_AT} | elsewhere == set(FIGURES)
 

@@ -209,6 +209,8 @@ CONTENDERS = (
     Contender("isolation", "Edit distance", STRINGS_ALONE, "to the nearest other", isolation),
 )
 
+WITH_STARTS = tuple(contender.name for contender in CONTENDERS if contender.start)
+
 # Measures of what a removed string (row) does to the loss of another (column), from strings alone
 EFFECTS = {
     "near_strings": lambda cell: -cell.distances.astype(float),

@@ -26,6 +26,7 @@ from palimpsest.atlas.contenders import (
     RETRAINING,
     STRINGS_ALONE,
     UNSEEN,
+    WITH_STARTS,
     amounts_of,
     effects_of,
     said_of,
@@ -279,8 +280,7 @@ def _starts(truth: pd.DataFrame, contenders: pd.DataFrame) -> Iterator[Compared]
     """At which epoch memorisation starts."""
     exact, again = (truth[name].fillna(NEVER).to_numpy(float) for name in ("start", "start_again"))
     shuffled = np.random.default_rng(SHUFFLE_SEED).permutation(exact)
-    with_starts = contenders.groupby("measure")["measured_start"].transform("count") > 0
-    known = contenders[with_starts]
+    known = contenders[contenders["measure"].isin(WITH_STARTS)]
     # A string to which a measure does not apply has neither an amount nor a start.
     start = known["measured_start"].fillna(NEVER).mask(known["amount"].isna())
     starts = _values(truth, known.assign(start=start), "start")

@@ -1,0 +1,89 @@
+"""The claims of the atlas, in worlds in which each is true, and in which it is false."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from palimpsest.atlas.claims import CLAIMS, QUESTIONS
+from palimpsest.atlas.kinds import AMOUNT, CROSS, HALVES, RANK, START
+from palimpsest.claims import AGREES, CANNOT_TELL, DISAGREES, judge_all
+
+MEASURES = {
+    AMOUNT: ("retraining", "recollection", "contextual", "rarity"),
+    START: ("retraining", "recollection", "contextual"),
+    CROSS: ("retraining", "near_strings", "copies_of_near_strings"),
+    HALVES: ("retraining", "single removals", "copies_of_near_strings"),
+}
+# Rank correlations by question and measure; measures that are not named have the first number.
+TRUE = {
+    AMOUNT: (0.9, {"recollection": 0.75}),
+    START: (0.8, {}),
+    CROSS: (0.7, {"copies_of_near_strings": 0.3}),
+    HALVES: (0.8, {}),
+}
+FALSE = {
+    AMOUNT: (0.3, {"recollection": 0.4}),
+    START: (0.2, {}),
+    CROSS: (0.1, {"near_strings": -0.1, "copies_of_near_strings": 0.6}),
+    HALVES: (0.2, {}),
+}
+
+
+def frontier(correlations, placebo=0.0, seeds=range(5), spread=0.02) -> pd.DataFrame:
+    chance = np.random.default_rng(0)
+    rows = [
+        {
+            "model": model,
+            "language": "L2",
+            "size": 64,
+            "seed": seed,
+            "measure": measure,
+            "question": question,
+            "statistic": RANK,
+            "value": level[1].get(measure, level[0]) + spread * chance.standard_normal(),
+            "placebo": placebo + spread * chance.standard_normal(),
+        }
+        for model, seed, (question, level) in itertools.product(
+            ("a", "b"), seeds, correlations.items()
+        )
+        for measure in MEASURES[question]
+    ]
+    return pd.DataFrame(rows)
+
+
+def verdicts(table: pd.DataFrame) -> dict[str, str]:
+    judged = judge_all(CLAIMS, {"frontier": table})
+    return dict(zip(judged["claim"], judged["verdict"], strict=True))
+
+
+def test_every_claim_agrees_where_it_is_true():
+    assert set(verdicts(frontier(TRUE)).values()) == {AGREES}
+
+
+def test_every_claim_disagrees_where_it_is_false():
+    assert set(verdicts(frontier(FALSE)).values()) == {DISAGREES}
+
+
+def test_a_correlation_that_placebos_have_too_is_none():
+    """All that is left agrees: retraining with itself, and comparisons of two measures."""
+    found = verdicts(frontier(TRUE, placebo=0.7))
+    agreeing = {claim for claim, verdict in found.items() if verdict == AGREES}
+    assert all("itself" in c or "say more" in c or "better than" in c for c in agreeing)
+    assert len(agreeing) == 4
+
+
+def test_few_noisy_seeds_cannot_tell():
+    found = verdicts(frontier(TRUE, seeds=range(2), spread=0.8))
+    assert list(found.values()).count(CANNOT_TELL) > len(found) / 2
+
+
+def test_nothing_is_claimed_where_nothing_was_asked_for():
+    assert judge_all(CLAIMS, {"frontier": None}).empty
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.claim)
+def test_a_claim_answers_a_question_of_the_section(claim):
+    assert claim.question in QUESTIONS
+    assert claim.on_request

@@ -1,0 +1,67 @@
+"""The figure of the atlas, from small tables."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.text import Text
+
+from palimpsest.atlas import kinds
+from palimpsest.atlas.contenders import CONTENDERS, GRADIENTS
+from palimpsest.atlas.figures.atlas import QUESTIONS, atlas
+from palimpsest.atlas.titles import TITLES, title_of
+from palimpsest.figures import style
+
+pytestmark = pytest.mark.figures
+
+MEASURES = ("retraining", "recollection", "ek-fac", "copies")
+
+
+def table(models=("opt-1.3b-twin", "llama-3.2-1b-twin"), sizes=(64,), questions=QUESTIONS):
+    chance = np.random.default_rng(0)
+    rows = [
+        {
+            **{"model": model, "language": "L2", "size": size, "measure": measure},
+            **{"needs": "all losses", "question": question, "statistic": "rank correlation"},
+            **{"value": value, "lower": value - 0.1, "upper": value + 0.1, "n_seeds": 3},
+            **{"ceiling": 0.9, "placebo": 0.02, "share_of_ceiling": value, "share_lower": 0.1},
+            **{"share_upper": 0.9, "cost": 1.25 if measure != "retraining" else 104.0},
+        }
+        for model, size, question, measure in itertools.product(models, sizes, questions, MEASURES)
+        for value in [chance.random()]
+    ]
+    return pd.DataFrame(rows)[kinds.ATLAS.names]
+
+
+def words_in(figure) -> str:
+    style.settle(figure)
+    return " ".join(text.get_text() for text in figure.findobj(Text))
+
+
+@pytest.mark.parametrize("rows", [table(), table(models=["opt-1.3b-twin"], sizes=(16, 64))])
+def test_measures_have_names_costs_and_a_ceiling(rows):
+    words = words_in(atlas(rows))
+    for part in ("Loss (recollection) (1.25)", "EK-FAC (1.25)", "ceiling", "placebo"):
+        assert part in words
+    for question in QUESTIONS.values():
+        assert question in words
+
+
+def test_what_is_undefined_is_not_drawn():
+    rows = table()
+    rows.loc[rows["measure"] == "copies", ["value", "lower", "upper", "placebo"]] = np.nan
+    assert "Copies (1.25)" in words_in(atlas(rows))
+
+
+def test_a_question_that_was_not_asked_has_no_panel():
+    asked = list(QUESTIONS)[:2]
+    words = words_in(atlas(table(questions=asked)))
+    assert QUESTIONS["how much"] in words
+    assert QUESTIONS["whose"] not in words
+
+
+def test_every_measure_has_a_title():
+    assert {contender.name for contender in CONTENDERS} <= set(TITLES)
+    assert set(GRADIENTS) <= set(TITLES)
+    assert title_of("mine") == "mine"

@@ -1,0 +1,140 @@
+"""Planted runs of the atlas: datasets of a real language, and losses with known removals."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from helpers.commands import ROOT
+from palimpsest.corpora import GrammarCorpus
+from palimpsest.datasets.build import build
+from palimpsest.datasets.choices import placebos_of, removed_strings
+from palimpsest.datasets.sampling import Sampler
+from palimpsest.regimes import WHOLE_AGAIN, of_half, without_string
+from palimpsest.token_losses import TokenLosses
+from palimpsest.traces import Trace
+
+EPOCHS = np.array([0, 5, 10])
+N_HALVES = 6
+
+
+@dataclass
+class PlantedRun:
+    """One run and its removals.
+
+    `influence` and `influence_again` float[removed, strings] are planted, in nats per token, and
+    `moved` float[removed] is what a removal does to the placebo of the removed string.
+    """
+
+    strings: pd.DataFrame
+    trace: Trace
+    removals: list[Trace]
+    again: list[Trace]
+    tokens: TokenLosses
+    influence: np.ndarray
+    influence_again: np.ndarray
+    moved: np.ndarray
+
+    @property
+    def ids(self) -> np.ndarray:
+        return self.strings.loc[self.strings["count"] > 0, "string_id"].to_numpy(dtype=object)
+
+
+def planted_run(seed: int = 0, noise: float = 0.1, size: int = 24) -> PlantedRun:
+    """A run in which a removal raises the loss of the string, and of each other string a little.
+
+    Retraining once more differs by `noise`, relative to the planted effects.
+    """
+    corpus = GrammarCorpus.from_file(ROOT / "config/languages/L2.pcfg")
+    strings = build(Sampler("L2", corpus, seed), "base", size, 12, predict_end=False)
+    chance = np.random.default_rng(seed)
+    ids = strings.loc[strings["count"] > 0, "string_id"].to_numpy(dtype=object)
+    n = len(ids)
+    influence = 0.01 * chance.standard_normal((n, n))
+    influence[np.arange(n), np.arange(n)] = 0.05 + 0.3 * chance.random(n)
+    influence_again = influence * (1 + noise * chance.standard_normal((n, n)))
+    moved = 0.01 * chance.standard_normal(n)
+    loss = planted_losses(strings, chance)
+    base = trace_of(strings, "base", loss, seed)
+    whole = loss + 0.05 * chance.random(loss.shape)
+    return PlantedRun(
+        strings,
+        base,
+        removals_of(strings, loss, influence, moved, seed),
+        [
+            trace_of(strings, WHOLE_AGAIN, whole, seed),
+            *removals_of(strings, whole, influence_again, moved, seed),
+        ],
+        tokens_of(base),
+        influence,
+        influence_again,
+        moved,
+    )
+
+
+def planted_losses(strings: pd.DataFrame, chance: np.random.Generator) -> np.ndarray:
+    """float[epochs, strings], nats per token; training strings are learned, others less so."""
+    falls = np.where(strings["count"] > 0, 0.9, 0.4)
+    progress = np.linspace(0, 1, len(EPOCHS))[:, None]
+    start = 2.0 + 0.2 * chance.random(len(strings))
+    return start * (1 - falls * progress) + 0.02 * chance.random((len(EPOCHS), len(strings)))
+
+
+def trace_of(strings: pd.DataFrame, variant: str, loss: np.ndarray, seed: int) -> Trace:
+    n_tokens = strings["n_tokens"].to_numpy()
+    right = (n_tokens * np.clip(1 - loss / 3, 0, 1)).astype(int)
+    about = {"model": "m", "language": "L2", "size": int(strings["size"].iloc[0]), "seed": seed}
+    return Trace(
+        {**about, "variant": variant},
+        EPOCHS,
+        strings["string_id"].to_numpy(dtype=object),
+        n_tokens,
+        loss * n_tokens,
+        right,
+        right,
+    )
+
+
+def removals_of(
+    strings: pd.DataFrame, loss: np.ndarray, influence: np.ndarray, moved: np.ndarray, seed: int
+) -> list[Trace]:
+    """A trace without each training string, and one on each half; effects of a half add up."""
+    ids = strings.loc[strings["count"] > 0, "string_id"].to_numpy(dtype=object)
+    place = pd.Index(strings["string_id"])
+    columns = place.get_indexer(ids)
+    grows = np.linspace(0, 1, len(EPOCHS))[:, None]
+    found = []
+    for name, effect, move, placebo in zip(
+        ids, influence, moved, placebos_of(strings, ids), strict=True
+    ):
+        changed = loss.copy()
+        changed[:, columns] += grows * effect
+        changed[:, place.get_loc(placebo)] += grows[:, 0] * move
+        found.append(trace_of(strings, without_string(name), changed, seed))
+    for number in range(N_HALVES):
+        removed = np.isin(ids, removed_strings(strings, of_half(number)))
+        changed = loss.copy()
+        changed[:, columns] += grows * influence[removed].sum(axis=0)
+        found.append(trace_of(strings, of_half(number), changed, seed))
+    return found
+
+
+def tokens_of(trace: Trace) -> TokenLosses:
+    """Losses of single tokens: the loss of a string, the same at each of its tokens."""
+    return TokenLosses(
+        trace.run,
+        trace.epochs,
+        trace.string_ids,
+        trace.n_tokens,
+        np.repeat(trace.loss, trace.n_tokens, axis=1),
+        np.full(trace.n_tokens.sum(), np.nan),
+    )
+
+
+def manifest(training: float, wall: float, threads: int = 1) -> dict:
+    return {
+        "training_seconds": training,
+        "wall_time_seconds": wall,
+        "hardware": {"threads": threads},
+        "configuration": {"recipe": {"epochs": 10, "evaluate_every": 5}},
+    }
