@@ -95,3 +95,26 @@ rule weigh_measures:
         **THRESHOLDS,
     script:
         "../scripts/make.py"
+
+
+rule bound_self_influence:
+    input:
+        truth=of_all_cells(mapped.TRUTH),
+        contenders=of_all_cells(mapped.CONTENDERS),
+    output:
+        table=mapped.CONFORMAL.path,
+    log:
+        "logs/bound_self_influence/{language}.log",
+    benchmark:
+        "benchmarks/bound_self_influence/{language}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        **made_by("palimpsest.atlas.conformal:conformal_table"),
+        families=families_of_models,
+    script:
+        "../scripts/make.py"

@@ -7,6 +7,17 @@ atlas_block = settings.block("atlas")
 ATTRIBUTE = query_command(*(kind.name for kind in mapped.OF_GRADIENTS), weights="checkpoints")
 
 
+def of_all_cells(kind):
+    """A table of every cell of the atlas."""
+    cells = atlas_section.cells(settings) if atlas_block else ()
+    return [path for runs in cells for path in runs.paths(kind.path)[:1]]
+
+
+def families_of_models(wildcards):
+    """The family of each model of the atlas."""
+    return {name: resolve(name, settings.models)[0].family for name in atlas_block["models"]}
+
+
 def by_gradients(wildcards):
     """The tables of all seeds that gradients give; none of them if the configuration has none."""
     kinds = mapped.OF_GRADIENTS if atlas_block and atlas_block["gradients"] else ()

@@ -140,5 +140,32 @@ ATLAS = Kind(
         n_seeds="int: number of seeds in which the statistic is defined",
     ),
 )
+OF_CELLS = kinds_in(globals())
+CONFORMAL = Kind(
+    "conformal",
+    "One row per run and what its calibration lacks: how often intervals of the exact "
+    "self-influence, from cheap measures, have the exact value.",
+    "results/atlas/{language}/conformal.parquet",
+    columns(
+        f"""{RUN} held_out level n_strings refused shift coverage width weighted_coverage
+        weighted_width single single_coverage single_width""",
+        held_out="str: what no run of the calibration shares with this run: seed, language, family "
+        "(of the model) or size",
+        level="float: the probability that is stated",
+        refused="float: share of the strings whose prediction is outside the range of the "
+        "calibration; the next columns are about the others",
+        shift="float: AUC of telling the run's strings from those of the calibration by the cheap "
+        "measures; 0.5: they are alike (exchangeable)",
+        coverage="float?: share of the strings whose interval has the exact value; null if all are "
+        "refused",
+        width="float?: median width of the intervals, nats per token; null likewise",
+        weighted_coverage="float?: coverage if the calibration is weighted towards strings like "
+        "the run's",
+        weighted_width="float?: width of these intervals",
+        single="str: the best single measure, by the calibration",
+        single_coverage="float?: coverage of intervals by this measure alone",
+        single_width="float?: width of these intervals",
+    ),
+)
 
 KINDS = kinds_in(globals())

@@ -15,6 +15,7 @@ from palimpsest.configuration.checks import (
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.paths import CHECKPOINTS as CHECKPOINTS_PATH
+from palimpsest.paths import fill
 from palimpsest.regimes import Removals
 from palimpsest.requests import CHECKPOINTS, TOKENS, TRACE, Runs, Unfinished, paths_of
 from palimpsest.section import Section, queries_of
@@ -52,8 +53,11 @@ def of_gradients(settings: Settings) -> dict:
 
 def outputs(settings: Settings) -> Iterator[str]:
     has_gradients = bool(settings.block("atlas")["gradients"])
-    made = (kind for kind in kinds.KINDS if has_gradients or kind not in kinds.OF_GRADIENTS)
+    made = (kind for kind in kinds.OF_CELLS if has_gradients or kind not in kinds.OF_GRADIENTS)
     yield from paths_of(cells(settings), *(kind.path for kind in made))
+    if settings.block("atlas")["models"]:
+        for language in settings.block("atlas")["languages"]:
+            yield fill(kinds.CONFORMAL.path, language=language)
 
 
 def unfinished(settings: Settings) -> Iterator[Unfinished]:
@@ -84,6 +88,6 @@ SECTION = Section(
     outputs=outputs,
     mistakes=mistakes,
     unfinished=unfinished,
-    judged=(kinds.FRONTIER,),
+    judged=(kinds.FRONTIER, kinds.CONFORMAL),
     reported=(kinds.ATLAS,),
 )

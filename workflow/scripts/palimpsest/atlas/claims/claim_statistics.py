@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from palimpsest.claims import DIFFERENCE, RETRAINING, statistic
+from palimpsest.claims import DIFFERENCE, RETRAINING, SHARE, statistic
 from palimpsest.estimates import Estimate, over_seeds
 
 UNIT = ["seed", "model", "size"]
@@ -70,3 +70,22 @@ def score_beyond_singles(frontier: pd.DataFrame, measure: str) -> Estimate:
         values(frontier, measure, question, "value") for question in ("whose, of halves", "whose")
     )
     return of_run(halves - singles)
+
+
+@statistic(
+    "conformal",
+    "share of the strings whose interval has the exact self-influence, calibrated on runs of no "
+    "common {held_out}",
+    limits=SHARE,
+    evidence=RETRAINING,
+)
+def coverage(conformal: pd.DataFrame, held_out: str) -> Estimate:
+    """The remark has the median widths, and the share of strings that are refused."""
+    rows = conformal[conformal["held_out"] == held_out]
+    width, single = rows["width"].median(), rows["single_width"].median()
+    remarks = (
+        f"width {width:.2g}, by the best single measure {single:.2g} nats per token",
+        f"{rows['refused'].mean():.0%} refused",
+    )
+    found = rows.set_index(UNIT)["coverage"].astype(float)
+    return of_run(found, remarks=remarks if len(rows) else ())

@@ -8,11 +8,12 @@ there is nothing to find.
 
 from palimpsest.atlas.claims import claim_statistics as statistics
 from palimpsest.atlas.kinds import AMOUNT, CROSS, HALVES, START
-from palimpsest.claims import Claim, above, at_least
+from palimpsest.claims import Claim, above, at_least, between
 
 QUESTIONS = {
     "atlas_amount": "Which cheap measure says how much a string is memorised?",
     "atlas_when": "Which cheap measure says when memorisation starts?",
+    "atlas_bound": "Can cheap measures bound exact memorisation, with a guaranteed error?",
     "atlas_whose": "Can anyone say which other string lowered the loss of a string?",
 }
 # Correlations that count as high, and as none worth acting on
@@ -58,6 +59,26 @@ CLAIMS = [
         for name, measure in (
             ("Recollection", "recollection"),
             ("Contextual memorisation with stand-ins", "contextual"),
+        )
+    ),
+    Claim(
+        "atlas_bound",
+        "Intervals of 90 % have the exact value of 88 to 92 % of the strings of other seeds",
+        statistics.coverage.of(held_out="seed"),
+        between(0.88, 0.92),
+        on_request=True,
+    ),
+    *(
+        Claim(
+            "atlas_bound",
+            f"Intervals of 90 % have the exact value of 85 % or more of the strings of {name}",
+            statistics.coverage.of(held_out=held_out),
+            at_least(0.85),
+            on_request=True,
+        )
+        for held_out, name in (
+            ("language", "a language that is not in the calibration"),
+            ("family", "a family of models that is not in the calibration"),
         )
     ),
     Claim(
