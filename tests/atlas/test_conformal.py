@@ -109,7 +109,8 @@ def test_a_run_is_tested_by_calibrations_that_lack_something_of_it():
     assert list(found.columns) == kinds.CONFORMAL.names
     assert set(found["language"]) == {"L2"}
     assert set(found["held_out"]) == set(HELD_OUT) - {"size"}  # all runs have one size
-    assert len(found) == 6 * 3
+    assert len(found) == 6 * 4
+    assert (found.loc[found["held_out"] == "string", "n_strings"] < 40).all()
     assert found["coverage"].mean() == pytest.approx(LEVEL, abs=0.05)
     assert (found["single"] == "one").all()
     assert (found["width"] < found["single_width"]).mean() > 0.7

@@ -9,9 +9,9 @@ from scipy.stats import spearmanr
 
 from helpers.atlas_worlds import EPOCHS, N_HALVES, manifest, planted_run
 from palimpsest.atlas import kinds
-from palimpsest.atlas.contenders import CONTENDERS, EFFECTS
+from palimpsest.atlas.contenders import CONTENDERS, EFFECTS, ITSELF
 from palimpsest.atlas.frontier import AGAIN, SINGLE, frontier_tables
-from palimpsest.atlas.kinds import AMOUNT, AUC, CROSS, HALVES, RANK, START, TPR
+from palimpsest.atlas.kinds import AMOUNT, APART, AUC, CROSS, HALVES, RANK, START, TPR
 from palimpsest.atlas.truth import truth_tables
 from palimpsest.errors import UserError
 
@@ -108,13 +108,22 @@ def test_every_contender_answers_its_questions(found):
     asked = rows.groupby("question")["measure"].agg(set)
     assert asked[AMOUNT] == {AGAIN, *(contender.name for contender in CONTENDERS)}
     assert asked[START] <= {AGAIN, *(of.name for of in CONTENDERS if of.start)}
-    assert asked[CROSS] == {AGAIN, *EFFECTS}
+    assert asked[CROSS] == {AGAIN, *EFFECTS} - {ITSELF}
     assert asked[HALVES] == {AGAIN, SINGLE, *EFFECTS}
+    assert asked[APART] == asked[HALVES] - {ITSELF}
 
 
 def test_effects_that_add_up_are_found_by_the_sum_of_single_removals(found):
     rows = found["frontier"].set_index(["question", "measure", "statistic"])["value"]
     assert (rows[HALVES, SINGLE, RANK] > 0.99).all()
+    assert (rows[APART, SINGLE, RANK] > 0.99).all()
+
+
+def test_knowing_which_halves_have_a_string_is_half_of_the_score(found):
+    """Where a string's own effect is the largest, who else has one hardly matters to the score."""
+    rows = found["frontier"].set_index(["question", "measure", "statistic"])["value"]
+    assert (rows[HALVES, ITSELF, RANK] > 0.6).all()
+    assert (rows[APART, "near_strings", RANK].abs() < 0.4).all()
 
 
 def test_placebos_find_nothing(found):
@@ -179,5 +188,5 @@ def test_a_training_that_is_missing_is_named(runs):
         exact_of([lacking])
     with pytest.raises(UserError, match="is not the training on all strings"):
         exact_of([replace(run, again=run.again[1:])])
-    with pytest.raises(UserError, match="halves, and 5 once more"):
+    with pytest.raises(UserError, match="halves, and 15 once more"):
         exact_of([replace(run, again=run.again[:-1])])

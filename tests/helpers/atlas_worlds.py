@@ -15,7 +15,7 @@ from palimpsest.token_losses import TokenLosses
 from palimpsest.traces import Trace
 
 EPOCHS = np.array([0, 5, 10])
-N_HALVES = 6
+N_HALVES = 16
 
 
 @dataclass

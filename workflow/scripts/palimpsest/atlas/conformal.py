@@ -28,7 +28,9 @@ from palimpsest.atlas.truth import RUN
 from palimpsest.making import makes, reads
 
 LEVEL = 0.9
-HELD_OUT = ("seed", "language", "family", "size")
+STRING = "string"
+HELD_OUT = (STRING, "seed", "language", "family", "size")
+TOLD_APART = 0.95  # AUC above which new strings are not those of the calibration at all
 SCALE = 0.01  # nats per token: below this, errors count alike; above, as shares of the value
 SPLIT_SEED = 0
 FOLDS = 5
@@ -130,8 +132,8 @@ def conformal_table(
 ) -> pd.DataFrame:
     """How often conformal intervals of a language's strings have the exact value.
 
-    Each run is tested by calibrations that lack its seed, its language, its model's family or its
-    size.
+    Each run is tested by calibrations that lack half of the strings (which are tested), its seed,
+    its language, its model's family or its size. Only the first are exchangeable.
 
     Parameters
     ----------
@@ -143,6 +145,7 @@ def conformal_table(
     exact = truth.set_index([*RUN, "string_id"])["self_influence"].reindex(measured.index)
     of_rows = measured.index.to_frame(index=False)
     of_rows["family"] = of_rows["model"].map(families)
+    of_rows[STRING] = np.random.default_rng(SPLIT_SEED).permutation(len(of_rows)) % 2
     rows = [
         row
         for run, places in of_rows[of_rows["language"] == language].groupby(RUN).groups.items()
@@ -155,8 +158,11 @@ def _tested(
     of_rows: pd.DataFrame, measured: pd.DataFrame, exact: np.ndarray, run: tuple, places: np.ndarray
 ) -> Iterator[dict]:
     values = measured.to_numpy(dtype=float)
+    of_run = places
     for held_out in HELD_OUT:
-        known = (of_rows[held_out] != of_rows[held_out].iloc[places[0]]).to_numpy()
+        own = of_rows[held_out].to_numpy()
+        tested = 1 if held_out == STRING else own[of_run[0]]
+        known, places = own != tested, of_run[own[of_run] == tested]
         if not known.any():
             continue
         whole = Calibration.of(values[known], exact[known])
@@ -176,6 +182,7 @@ def _tested(
         }
         row = {**dict(zip(RUN, run, strict=True)), "held_out": held_out, "single": single}
         row |= {"level": LEVEL, "n_strings": len(places), "shift": shift}
+        row["told_apart"] = shift > TOLD_APART
         row["refused"] = float(np.isnan(found[""][0]).mean())
         for name, (lower, upper) in found.items():
             answered = ~np.isnan(lower)

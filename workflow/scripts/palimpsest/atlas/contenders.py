@@ -39,6 +39,7 @@ GRADIENTS = {
     "trak": ("trak", GRADIENTS_AT_END),
 }
 N_GRAM = 3
+ITSELF = "itself"  # the effect of a string on itself alone, the same for all: a placebo
 
 
 @dataclass(frozen=True)
@@ -113,16 +114,12 @@ def by_attack(name: str) -> Contender:
     return Contender(name, attack.title, LAST, attack.source, lambda cell: attack.score(cell.given))
 
 
-def forgetting_events(cell: Cell) -> np.ndarray:
-    """float[strings]: epochs after which a string that was predicted whole is so no more."""
-    right = cell.wrong == 0
-    return (right[:-1] & ~right[1:]).sum(axis=0).astype(float)
+def forgetting(cell: Cell) -> np.ndarray:
+    """float[strings]: the sum of the falls of the share of right tokens, over the epochs.
 
-
-def learned_late(cell: Cell) -> np.ndarray:
-    """float[strings]: index of the first epoch with the whole string right; the number if none."""
-    right = cell.wrong == 0
-    return np.where(right.any(axis=0), right.argmax(axis=0), len(right)).astype(float)
+    The source counts how often an example that was right is wrong after the next step.
+    """
+    return np.maximum(0.0, np.diff(cell.wrong, axis=0)).sum(axis=0)
 
 
 def n_grams(text: str) -> set[tuple[str, ...]]:
@@ -175,20 +172,10 @@ CONTENDERS = (
         "mean_loss",
         "Mean loss over the epochs",
         CURVE,
-        "the higher, the later the string was learned",
+        "the higher, the later the string is learned",
         lambda cell: cell.loss.mean(axis=0),
     ),
-    Contender(
-        "learned_late",
-        "Learned late",
-        CURVE,
-        "first epoch with the whole string right",
-        learned_late,
-        lambda cell: np.where(learned_late(cell) < len(cell.wrong), learned_late(cell), np.nan),
-    ),
-    Contender(
-        "forgetting_events", "Forgetting events", CURVE, "Toneva et al. (2019)", forgetting_events
-    ),
+    Contender("forgetting", "Forgetting", CURVE, "Toneva et al. (2019)", forgetting),
     Contender(
         "rarity",
         "Exact rarity",
@@ -213,6 +200,7 @@ WITH_STARTS = tuple(contender.name for contender in CONTENDERS if contender.star
 
 # Measures of what a removed string (row) does to the loss of another (column), from strings alone
 EFFECTS = {
+    ITSELF: lambda cell: np.eye(len(cell.strings)),
     "near_strings": lambda cell: -cell.distances.astype(float),
     "copies_of_near_strings": lambda cell: (
         cell.strings["count"].to_numpy()[:, None] / (1.0 + cell.distances)

@@ -21,6 +21,7 @@ from palimpsest.atlas import kinds
 from palimpsest.atlas.agreement import Agreement, MeanAgreement, correlation_of_columns
 from palimpsest.atlas.contenders import (
     CURVE,
+    ITSELF,
     LANGUAGE,
     LAST,
     RETRAINING,
@@ -32,7 +33,7 @@ from palimpsest.atlas.contenders import (
     said_of,
     seconds_by_measure,
 )
-from palimpsest.atlas.kinds import AMOUNT, CROSS, HALVES, START
+from palimpsest.atlas.kinds import AMOUNT, APART, CROSS, HALVES, START
 from palimpsest.atlas.truth import RUN
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.making import makes, reads
@@ -298,7 +299,8 @@ def _others(influence: pd.DataFrame, effects: pd.DataFrame) -> Iterator[Compared
     itself = np.eye(len(exact), dtype=bool)
     truth = np.where(itself, np.nan, exact)
     shuffled = np.where(itself, np.nan, _shuffled(exact))
-    for measure, needs, effect in ((AGAIN, RETRAINING, again), *_matrices(effects)):
+    others = effects[effects["measure"] != ITSELF]
+    for measure, needs, effect in ((AGAIN, RETRAINING, again), *_matrices(others)):
         given = effect.reindex(index=exact.index, columns=exact.columns).to_numpy(float)
         found, placebo = (
             MeanAgreement(correlation_of_columns(given, side)) for side in (truth, shuffled)
@@ -324,11 +326,23 @@ def _of_halves(
     for measure, needs, effect in (*singles, *_matrices(effects)):
         of_strings = effect.reindex(index=kept.columns, columns=kept.columns)
         predictions.append((measure, needs, kept.to_numpy(float) @ of_strings.to_numpy(float)))
+    sides = (truth, shuffled)
     for measure, needs, predicted in predictions:
-        found, placebo = (
-            MeanAgreement(correlation_of_columns(predicted, side)) for side in (truth, shuffled)
-        )
+        found, placebo = (MeanAgreement(correlation_of_columns(predicted, of)) for of in sides)
         yield Compared(measure, needs, HALVES, found, placebo)
+    for measure, needs, predicted in predictions:
+        if measure != ITSELF:  # whose prediction is the same for all halves with the string
+            found, placebo = (_apart(predicted, of, kept.to_numpy(bool)) for of in sides)
+            yield Compared(measure, needs, APART, found, placebo)
+
+
+def _apart(predicted: np.ndarray, truth: np.ndarray, kept: np.ndarray) -> MeanAgreement:
+    """The correlations over halves with the string, and over those without it, on average."""
+    parts = [
+        correlation_of_columns(predicted, np.where(kept == side, truth, np.nan))
+        for side in (True, False)
+    ]
+    return MeanAgreement(np.mean(parts, axis=0))
 
 
 def _values(

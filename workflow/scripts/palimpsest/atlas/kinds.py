@@ -4,7 +4,8 @@ from palimpsest.tables.columns import SHARED
 from palimpsest.tables.kinds import Kind, kinds_in
 
 AMOUNT, START, CROSS, HALVES = "how much", "when", "whose", "whose, of halves"
-QUESTIONS = (AMOUNT, START, CROSS, HALVES)
+APART = "whose, of halves, itself apart"
+QUESTIONS = (AMOUNT, START, CROSS, HALVES, APART)
 RANK, AUC, TPR = "rank correlation", "AUC", "TPR at 1 % FPR"
 
 FOLDER = "results/atlas/{recipe}/{model}/{language}/n{size}"
@@ -33,7 +34,8 @@ effect float: by the measure, how much `removed` lowers the loss of the string; 
     these numbers means something
 question str: how much: which strings lose most without themselves; when: at which epoch
     memorisation starts; whose: which other string lowered the loss of a string; whose, of halves:
-    the loss of a string after training on random halves (linear datamodelling score)
+    the loss of a string after training on random halves (linear datamodelling score); itself apart:
+    the mean of this score over halves that keep the string and over those that lack it
 statistic str: rank correlation (Spearman, with exact retraining), AUC (of the quarter of strings
     with the largest self-influence against the others) or TPR at 1 % FPR (of the same)
 value float?: the statistic; null if the exact values or those of the measure are all alike
@@ -147,10 +149,12 @@ CONFORMAL = Kind(
     "self-influence, from cheap measures, have the exact value.",
     "results/atlas/{language}/conformal.parquet",
     columns(
-        f"""{RUN} held_out level n_strings refused shift coverage width weighted_coverage
+        f"""{RUN} held_out level n_strings shift told_apart refused coverage width weighted_coverage
         weighted_width single single_coverage single_width""",
-        held_out="str: what no run of the calibration shares with this run: seed, language, family "
-        "(of the model) or size",
+        held_out="str: what the calibration does not share with these strings: string (half of the "
+        "strings of every run), seed, language, family (of the model) or size",
+        told_apart="bool: whether `shift` is above 0.95; nothing should then be said of the "
+        "strings",
         level="float: the probability that is stated",
         refused="float: share of the strings whose prediction is outside the range of the "
         "calibration; the next columns are about the others",

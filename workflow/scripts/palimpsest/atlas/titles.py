@@ -10,6 +10,7 @@ TITLES = {
     "gradient cosine": "Cosine of gradients",
     "ek-fac": "EK-FAC",
     "trak": "TRAK",
+    "itself": "The string itself, and no other",
     "near_strings": "Edit distance",
     "copies_of_near_strings": "Copies over edit distance",
     "single removals": "Sum of exact single removals",

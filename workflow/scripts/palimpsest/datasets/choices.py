@@ -81,8 +81,9 @@ def _nearest(unseen: pd.Series, name: str, loss: float) -> str:
 def removed_strings(strings: pd.DataFrame, removal: str) -> list[str]:
     """The training strings that a training of the regime removals lacks, by the training's name.
 
-    A half lacks half of the distinct training strings (one less than half if their number is odd).
-    It depends on the dataset's seed and the number of the half only. Raises `UserError` for a name
+    A half has about half of the distinct training strings. It depends on the dataset's seed and the
+    number of the half only; of halves 0 and 1, 2 and 3, and so on, each has what the other lacks,
+    so that all strings are in equally many. Raises `UserError` for a name
     that is neither a half nor `without-` and a training string, and if nothing would be left.
     """
     trained = strings.loc[strings["count"] > 0, "string_id"].to_numpy(dtype=object)
@@ -93,5 +94,6 @@ def removed_strings(strings: pd.DataFrame, removal: str) -> list[str]:
         if removal not in map(without_string, trained):
             raise UserError(f"the dataset has no training string for the removal {removal!r}")
         return [string_left_out(removal)]
-    chance = np.random.default_rng([int(strings["seed"].iloc[0]), number])
-    return sorted(chance.choice(trained, len(trained) // 2, replace=False))
+    chance = np.random.default_rng([int(strings["seed"].iloc[0]), number // 2])
+    one, other = np.split(chance.permutation(trained), [len(trained) // 2])
+    return sorted(other if number % 2 else one)

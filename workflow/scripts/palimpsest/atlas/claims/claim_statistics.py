@@ -74,18 +74,19 @@ def score_beyond_singles(frontier: pd.DataFrame, measure: str) -> Estimate:
 
 @statistic(
     "conformal",
-    "share of the strings whose interval has the exact self-influence, calibrated on runs of no "
+    "share of the strings whose interval has the exact self-influence, if the calibration has no "
     "common {held_out}",
     limits=SHARE,
     evidence=RETRAINING,
 )
 def coverage(conformal: pd.DataFrame, held_out: str) -> Estimate:
-    """The remark has the median widths, and the share of strings that are refused."""
+    """The remarks have the widths, and what is refused because it is unlike the calibration."""
     rows = conformal[conformal["held_out"] == held_out]
     width, single = rows["width"].median(), rows["single_width"].median()
     remarks = (
         f"width {width:.2g}, by the best single measure {single:.2g} nats per token",
         f"{rows['refused'].mean():.0%} refused",
+        f"{rows['told_apart'].mean():.0%} of the runs told apart",
     )
     found = rows.set_index(UNIT)["coverage"].astype(float)
     return of_run(found, remarks=remarks if len(rows) else ())

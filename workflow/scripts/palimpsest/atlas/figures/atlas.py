@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from palimpsest.atlas import kinds
 from palimpsest.atlas.frontier import AGAIN
-from palimpsest.atlas.kinds import AMOUNT, CROSS, HALVES, RANK, START
+from palimpsest.atlas.kinds import AMOUNT, APART, CROSS, HALVES, RANK, START
 from palimpsest.atlas.titles import title_of
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
@@ -27,7 +27,8 @@ QUESTIONS = {
     AMOUNT: "how much a string is memorised",
     START: "when memorisation starts",
     CROSS: "whose removal raises a loss",
-    HALVES: "losses on random halves",
+    HALVES: "losses on random halves (linear datamodelling score)",
+    APART: "the same, halves with the string and without it apart",
 }
 CEILING = {"color": "0.5", "linewidth": 1, "linestyle": (0, (4, 2)), "zorder": 1}
 PLACEBO = {"linestyle": "none", "marker": "x", "color": "0.6", "markersize": 4, "zorder": 2}
