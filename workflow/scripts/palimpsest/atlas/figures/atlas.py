@@ -58,8 +58,10 @@ def atlas(table: pd.DataFrame) -> plt.Figure:
     ]
     if len(models) > 1:
         handles += [
-            elements.marker_handle(_name(*cell, models), "0.2", marker=style.marker(cell[0]))
-            for cell in models
+            elements.marker_handle(
+                _name(*cell, models), _colour(n, len(models)), marker=style.marker(cell[0])
+            )
+            for n, cell in enumerate(models)
         ]
     note = (
         "Points: mean over the seeds; bars: 95 % intervals over strings and seeds (bootstrap). The "
@@ -67,6 +69,10 @@ def atlas(table: pd.DataFrame) -> plt.Figure:
     )
     elements.legend(figure, handles, note)
     return figure
+
+
+def _colour(number: int, n: int) -> tuple:
+    return plt.get_cmap("viridis")(0.15 + 0.6 * number / max(1, n - 1))
 
 
 def _name(model: str, size: int, cells: list[tuple[str, int]]) -> str:
@@ -88,7 +94,7 @@ def _draw(
     axes.axvline(0, **elements.ZERO)
     for number, (model, size) in enumerate(cells):
         own = rows[(rows["model"] == model) & (rows["size"] == size)]
-        colour = plt.get_cmap("viridis")(0.15 + 0.6 * number / max(1, len(cells) - 1))
+        colour = _colour(number, len(cells))
         shift = SHIFT * ((len(cells) - 1) / 2 - number)
         ceiling = own.loc[own["measure"] == AGAIN, "value"]
         if ceiling.notna().any():
