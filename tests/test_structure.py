@@ -19,8 +19,8 @@ ROOMS = [
     ["commands", "errors", "launch", "lazy_import", "paths"],
     ["extensions"],
     ["fingerprint"],
+    ["allowed"],
     [
-        "allowed",
         "interventions",
         "number_format",
         "plain_text",
@@ -28,7 +28,7 @@ ROOMS = [
         "short_repr",
         "statistics",
     ],
-    ["estimates", "tables"],
+    ["arguments", "estimates", "tables"],
     ["languages", "locks", "making", "manifests", "models", "requests", "script_job"],
     ["corpora", "pretrained"],
     ["configuration"],

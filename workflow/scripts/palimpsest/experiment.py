@@ -98,6 +98,7 @@ class Experiment:
         self.settings = whole.without(self.refused)
         self.sections = [each for each in sections if self.settings.block(each.name) is not None]
         self.notes += self._unused_keys()
+        self.notes += self._limits(needed)
         if not self.refused:
             _ = self.requests  # requests of two sections that contradict each other are refused now
 
@@ -107,6 +108,13 @@ class Experiment:
             for key, why in section.unused(self.settings):
                 if self._sources.place(key) > 0:
                     yield f"{self._sources.of(key)}: {key}: has no effect: {why}; leave it out"
+
+    def _limits(self, needed: set[str] | None) -> Iterator[str]:
+        """A line for each key of a needed section whose answers cannot tell what they are to."""
+        for section in self.sections:
+            if needed is None or section.name in needed:
+                for key, what in section.limits(self.settings):
+                    yield f"{self._sources.of(key)}: {key}: {what}"
 
     def _broken_blocks(self, settings: Settings) -> dict[str, UserError]:
         """The error of each block, of a section or of a part of one, that has a mistake."""

@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import tables
+from palimpsest.allowed import WHOLE
+from palimpsest.arguments import PATH, Made, takes
 from palimpsest.corpora import questions
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.corpora.record_forms import Form, columns_of, form_of
@@ -120,6 +122,9 @@ class Records(ShortRepr):
         return after_prompts(self.prompts_or_blank, self.texts)
 
 
+RECORDS = Made(Records, "records.read_records(path)")
+
+
 def after_prompts(prompts: Iterable[str], texts: Iterable[str]) -> list[str]:
     """Texts, each after its prompt, which may be empty."""
     return [before_text(prompt) + text for prompt, text in zip(prompts, texts, strict=True)]
@@ -130,6 +135,7 @@ def before_text(prompt: str) -> str:
     return prompt if not prompt or prompt[-1].isspace() else f"{prompt}\n"
 
 
+@takes(path=PATH)
 def read_records(
     path: str | Path, columns: Mapping[str, str] | None = None, form: str | None = None
 ) -> Records:
@@ -296,6 +302,7 @@ def read_questions(path: str | Path, columns: Mapping[str, str]) -> Records:
     )
 
 
+@takes(records=RECORDS, n_words=WHOLE)
 def in_windows(records: Records, n_words: int) -> Records:
     """Records cut into windows of at most so many words, each a record; for long documents.
 

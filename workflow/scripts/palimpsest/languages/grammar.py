@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from palimpsest.allowed import Number, checked_number
+from palimpsest.arguments import Made
 from palimpsest.languages import emptiness, encoding, notation, structure
 from palimpsest.languages.checks import LONG, check_long_strings, checked_rules
 from palimpsest.languages.derivation import Node, most_probable, most_probable_of_text
@@ -286,3 +287,6 @@ class Grammar(ShortRepr):
 
     def _encoded(self, strings: Strings) -> EncodedStrings:
         return strings if isinstance(strings, EncodedStrings) else self.encode(strings)
+
+
+GRAMMAR = Made(Grammar, "languages.load(name) or Grammar.from_file(path)")

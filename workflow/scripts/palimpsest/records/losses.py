@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from palimpsest.arguments import FRAME, PATH, Made, takes
 from palimpsest.corpora.records import GROUP, TRAINED, WHICH, check_trained, there
 from palimpsest.errors import UserError
 from palimpsest.short_repr import ShortRepr
@@ -83,6 +84,10 @@ class Losses(ShortRepr):
         )
 
 
+LOSSES = Made(Losses, "records.to_losses(frame) or records.read_losses(path)")
+
+
+@takes(path=PATH)
 def read_losses(path: str | Path, columns: Mapping[str, str] | None = None) -> Losses:
     """Read the losses of records from a file, see `to_losses`.
 
@@ -98,6 +103,7 @@ def read_losses(path: str | Path, columns: Mapping[str, str] | None = None) -> L
     return _losses(read_user_table(path, kind, columns))
 
 
+@takes(frame=FRAME)
 def to_losses(
     frame: pd.DataFrame, source: str = "losses", columns: Mapping[str, str] | None = None
 ) -> Losses:
