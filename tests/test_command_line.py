@@ -189,3 +189,21 @@ def test_a_wheel_has_the_workflow(tmp_path):
         installed = {path.relative_to(share) for path in share.glob(kind)}
         assert installed
         assert installed == {path.relative_to(source) for path in source.glob(kind)}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("plan exact", "snakemake plan exact --cores 1 --until plan"),
+        ("plan results/headline.csv -c2", "snakemake plan results/headline.csv -c2 --until plan"),
+        ("plan --config seeds=[0]", "snakemake plan --config seeds=[0] --cores 1"),
+        ("run plan exact", "snakemake plan exact --cores all"),
+    ],
+)
+def test_a_plan_of_targets_makes_none_of_them(words, expected, given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/config.yaml").touch()
+    (tmp_path / "Snakefile").touch()
+    main(words.split())
+    assert " ".join(given[0]) == expected

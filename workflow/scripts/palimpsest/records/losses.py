@@ -15,6 +15,7 @@ from palimpsest.errors import UserError
 from palimpsest.short_repr import ShortRepr
 from palimpsest.tables import user_files
 from palimpsest.tables.kinds import NAME, NUMBER, TIME, Column, UserKind
+from palimpsest.tables.user_columns import named_columns
 from palimpsest.tables.user_tables import UserTable, read_user_table, user_table
 
 LOSS, WITHOUT, REFERENCE = "loss", "loss_without", "loss_reference"
@@ -123,6 +124,12 @@ def to_losses(
     """
     kind = _kind([str(name) for name in frame.columns], columns or {})
     return _losses(user_table(frame, kind, source, columns))
+
+
+def check_head(path: str | Path, columns: Mapping[str, str]) -> None:
+    """Raise `UserError` unless a file has the columns that it needs; only its head is read."""
+    file = user_files.opened(path, user_files.TABLES, "a table of losses")
+    named_columns(file.where, _kind(file.columns, columns), file.columns, columns)
 
 
 def _kind(known: Sequence[str], asked: Mapping[str, str]) -> UserKind:

@@ -111,12 +111,18 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     for name, one in (block["checkpoints"] or {}).items():
         yield from _checkpoint(settings, f"records/checkpoints/{name}", name, one)
     losses = given_losses(settings)
-    yield from unusable_files("records/losses", losses, "a table of losses")
+    yield from unusable_files("records/losses", losses, "a table of losses", check=_check_losses)
     for name in losses.keys() & {*settings.records}:
         yield Mistake(f"records/losses/{name}", "is the name of a corpus, too; give it another one")
     if block["models"]:
         for place, name in enumerate(block["corpora"]):
             yield from _too_few_groups(settings, f"records/corpora[{place}]", name)
+
+
+def _check_losses(named: NamedFile) -> None:
+    from palimpsest.records.losses import check_head  # tables are slow to import
+
+    check_head(named.file, named.columns)
 
 
 def _checkpoint(settings: Settings, key: str, name: str, one: Mapping) -> Iterator[Mistake]:
