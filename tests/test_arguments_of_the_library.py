@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from helpers.experiments import message
 from helpers.library_calls import library_calls
-from palimpsest import audit, datasets, records
+from palimpsest import audit, datasets, languages, records, results
 from palimpsest.arguments import Names, Numbers, Texts, Truths, Wholes, takes
 from palimpsest.errors import UserError
+from palimpsest.records.figures.record_shares import record_shares
 from test_library_page import PUBLIC
 
 WRONG = {
@@ -73,6 +75,28 @@ def test_a_wrong_argument_is_named_in_one_line(calls):
                 assert "\n" not in said, place
                 n_refused += bool(said)
     assert n_refused > 500
+
+
+METHODS = {
+    "path": languages.Grammar.from_file,
+    "text": languages.Grammar.from_string,
+    "strings:": languages.load("L1").log_probability,
+    "strings": languages.load("L1").log_prefix_probability,
+    "name": lambda name: results.draw(name, "L3"),
+    "record_shares": record_shares,
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("wrong", ["a table", "a list", "a shape", "nothing"])
+def test_methods_and_figures_name_what_is_wrong_as_well(name, wrong):
+    assert name in message(lambda: METHODS[name](WRONG[wrong]))
+
+
+def test_a_figure_names_the_column_that_its_table_lacks():
+    table = pd.DataFrame({"model": ["m"], "measure": ["contextual"]})
+    said = "record_shares: its table has no column 'language'; a table `record_shares` has the"
+    assert message(lambda: record_shares(table)).startswith(said)
 
 
 def test_the_message_says_what_is_allowed_and_how_to_come_by_it():
