@@ -112,9 +112,10 @@ def approximation(settings: Settings) -> Iterator[Mistake]:
 
 def _first_texts(settings: Settings) -> Iterator[Mistake]:
     """Files whose first rows lack the field of the texts, or have something else than texts."""
-    from palimpsest.density.segments import read_texts  # tables are slow to import
 
     def check(path: str, field: str) -> None:
+        from palimpsest.density.segments import read_texts  # tables are slow to import
+
         for _ in itertools.islice(read_texts(path, field), AT_ONCE):
             pass
 
