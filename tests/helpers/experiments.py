@@ -43,6 +43,7 @@ def experiment(
     schemas: str | Path = SCHEMAS,
     targets: Iterable[str] | None = None,
     is_job: bool = False,
+    planned: Iterable[str] = (),
 ) -> Experiment:
     """The experiment of some files, or of a configuration that was read from them.
 
@@ -51,7 +52,7 @@ def experiment(
     read = configuration(*files) if config is None else config
     sources = Sources(list(files), command_line)
     return Experiment(
-        laid_over(read, command_line or {}), sources, schemas, sections, targets, is_job
+        laid_over(read, command_line or {}), sources, schemas, sections, targets, is_job, planned
     )
 
 

@@ -309,10 +309,10 @@ def test_the_plan_says_who_asks_for_what():
     """Every training is counted once, and a study that adds models of its own names them."""
     whole = experiment(DEFAULT)
     total = sum(len(runs.seeds) * runs.trainings for runs in whole.requests)
-    assert sum(sum(of_models.values()) for of_models in whole.added.values()) == total
-    assert set(whole.added["exact"]) == {"opt-1.3b-twin"}
-    assert "extraction" not in whole.added  # it reads what others train
-    header, _, *rows, _, last = additions(whole.added).splitlines()
+    assert sum(sum(of_models.values()) for of_models in whole.bill.added.values()) == total
+    assert set(whole.bill.added["exact"]) == {"opt-1.3b-twin"}
+    assert "extraction" not in whole.bill.added  # it reads what others train
+    header, _, *rows, _, last = additions(whole.bill.added).splitlines()
     assert header.split() == ["asked", "for", "by", "runs", "models"]
     assert rows[2].split() == ["exact", "260", "opt-1.3b-twin"]
     assert last.split() == ["all", f"{total:,}"]

@@ -5,7 +5,7 @@ import pytest
 
 from helpers.record_worlds import shares
 from palimpsest.records import headline, kinds
-from palimpsest.records.report import share_rows
+from palimpsest.records.report import part, share_rows
 
 
 def test_shares_and_intervals_are_averaged_over_the_seeds():
@@ -56,3 +56,15 @@ def test_the_chapter_of_the_report_has_the_same_numbers():
     numbers = [float(number) for number in shown.split()]
     expected = of_table[["difference", "lower", "upper"]].tolist()
     assert numbers == pytest.approx(expected, rel=5e-3)
+
+
+def page(n_unseen, **facts):
+    found = part({kinds.SHARES.name: shares(["m"], [0]).assign(n_unseen=n_unseen)}, **facts)
+    return "".join(chapter.before for chapter in found.chapters)
+
+
+def test_the_page_says_that_no_record_can_be_found_with_too_few_unseen_ones():
+    few = "mine (18). With fewer than 19, no p-value can be 0.05 or less"
+    assert few in page(18)
+    assert "Too few" not in page(19)
+    assert "Too few" in page(19, false_alarms_of_records=0.01)

@@ -112,9 +112,10 @@ class Section:
     configuration, by the names of the arguments of their statistics and of the function `part`.
     `mistakes` gives the errors in the block that its schema cannot find, except those of its
     `parts`. `unused` gives keys of the block that have no effect, and why; if a user set one, a
-    line says so. `schema` may add values from the section's code to the block's schema. `targets`
-    names other targets of Snakemake that need the section only. `follows` are the keys of the block
-    whose values come from a list elsewhere.
+    line says so. `limits` gives keys of the block with what their answers cannot tell, which a line
+    says before anything is trained. `schema` may add values from the section's code to the block's
+    schema. `targets` names other targets of Snakemake that need the section only. `follows` are the
+    keys of the block whose values come from a list elsewhere.
 
     The section's kinds, claims, headline and part of the report are found by their location: KINDS
     of `kinds`, CLAIMS and QUESTIONS of `claims`, the function `rows` of `headline` and the function
@@ -141,6 +142,7 @@ class Section:
     facts: Callable[[Settings], Mapping] = lambda settings: {}
     n_targets: Callable[[Settings], int] = lambda settings: 1
     unused: Callable[[Settings], Iterable[tuple[str, str]]] = nothing
+    limits: Callable[[Settings], Iterable[tuple[str, str]]] = nothing
     schema: Callable[[dict], dict] = lambda schema: schema
     parts: tuple[Part, ...] = ()
     targets: tuple[str, ...] = ()
