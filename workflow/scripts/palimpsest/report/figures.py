@@ -31,7 +31,13 @@ class FigureEntry:
     @property
     def described(self) -> str:
         """The drawing in words, for those who do not see it; its caption stands below it."""
-        return f"{self.figure.title}, language {self.language}"
+        return ", ".join(filter(None, [self.figure.title, self.subject]))
+
+    @property
+    def subject(self) -> str:
+        """What is drawn, such as "language L1"; empty if there is only one."""
+        what = self.figure.drawn_for
+        return f"{what} {self.language}" if what else ""
 
     @property
     def anchor(self) -> str:
@@ -113,6 +119,7 @@ def shown(
             {
                 "anchor": entry.anchor,
                 "language": entry.language,
+                "subject": entry.subject,
                 "file": link(entry.svg, folder),
                 "described": entry.described,
                 "tables": [

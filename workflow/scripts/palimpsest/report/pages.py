@@ -42,7 +42,8 @@ def content(
     known : what templates take by these names
     """
     asked = (section(part, chapters, claims) for part in parts if part.name)
-    sections = [one for one in asked if one["figure"] or one["chapters"] or one["n_tests"]]
+    shown = ("figure", "chapters", "n_tests", "sentences")
+    sections = [one for one in asked if any(one[name] for name in shown)]
     listed = listed_claims(sections, claims, parts, is_short=bool(known["is_short"]))
     return {
         **known,
@@ -96,8 +97,10 @@ def page_id(file: str) -> str:
 def section(part: Part, chapters: Sequence[Mapping], claims: pd.DataFrame) -> dict:
     """What the pages show of a section.
 
-    `first` is the row of its clearest verdict, and `figure` the first figure; its chapters have the
-    others. `drawn` has the number and the anchor of every figure by its name.
+    `answered` has the tests of the claim that answers its question. Where there are none, `lacking`
+    says what would decide, and `first` is the row of the clearest verdict. `figure` is the
+    first figure; its chapters have the others. `drawn` has the number and the anchor of every
+    figure by its name.
     """
     counted = tests.tested(tests.own_claims(claims, part))
     of_part = tests.of_part(claims, part)
@@ -108,21 +111,48 @@ def section(part: Part, chapters: Sequence[Mapping], claims: pd.DataFrame) -> di
         {**chapter, "figures": [drawn for drawn in chapter["figures"] if drawn is not first]}
         for chapter in found
     ]
+    answered = tests_of_answer(counted, part)
     decided = counted[counted["verdict"] != CANNOT_TELL].sort_values("p_holm", kind="stable")
+    is_first = not answered and not decided.empty
     return {
         **of_part,
         "name": part.name,
         "file": f"{part.name}.html",
         "template": OF_SECTION,
         "part": part,
+        "sentences": part.sentences,
         "n_tests": len(counted),
         "words": ", ".join(f"{n} {word}" for word, n in of_part["counts"].items()),
-        "first": None if decided.empty else decided.iloc[0].to_dict(),
+        "answered": answered,
+        "lacking": None if answered else lacking(tests.own_claims(claims, part), part),
+        "first": decided.iloc[0].to_dict() if is_first else None,
         "figure": first,
         "others": [drawn for chapter in rest for drawn in chapter["figures"]],
         "drawn": {drawn["name"]: drawn for drawn in figures},
         "chapters": [one for one in rest if one["figures"] or one["it"].before or one["it"].after],
     }
+
+
+def tests_of_answer(counted: pd.DataFrame, part: Part) -> list[dict]:
+    """The tests of the first claim that was tested and answers the section's question."""
+    for answer in part.answers:
+        rows = counted[counted["claim"] == answer.claim]
+        if len(rows):
+            return [{**row._asdict(), "reasons": tests.reasons(row)} for row in rows.itertuples()]
+    return []
+
+
+def lacking(claims: pd.DataFrame, part: Part) -> dict | None:
+    """The claim that would answer a section's question, and the tables that would decide it.
+
+    Without tables, the experiment is too small for the claim. None if the section names no claim,
+    or if its sentences answer and none of its claims was tested.
+    """
+    if not part.answers or (part.sentences and tests.tested(claims).empty):
+        return None
+    first = part.answers[0]
+    is_left_out = not claims.empty and not (claims["claim"] == first.claim).any()
+    return {**first._asdict(), "tables": () if is_left_out else first.tables}
 
 
 def chapters_in(parts: Sequence[Part], chapters: Sequence[Mapping]) -> list[Mapping]:

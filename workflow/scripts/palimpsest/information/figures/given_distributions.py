@@ -24,13 +24,14 @@ FIGURE = Figure(
     caption=(
         "The entropy of neurons, with bins of the whole range and of a range without "
         "outliers, and the mutual information of pairs, for the models of a group and some of"
-        " their layers. See whether all three change with what the models differ in, and "
-        "whether both entropies do so alike."
+        " their layers. See whether mutual information is above its placebo, and whether the "
+        "measures change from model to model."
     ),
     numbers="8 and 10",
     paper=PAPER,
     tables=(kinds.GIVEN_NEURONS, kinds.GIVEN_PAIRS),
     some_empty=(kinds.GIVEN_PAIRS,),
+    drawn_for="group",
 )
 TRIMMED = "trimmed_entropy"
 LABELS = {

@@ -25,6 +25,7 @@ FIGURE = Figure(
     numbers="1 and 4",
     paper=PAPER,
     tables=(kinds.PANEL_PROFILE, kinds.PANEL_PERSISTENCE),
+    drawn_for="panel",
 )
 
 

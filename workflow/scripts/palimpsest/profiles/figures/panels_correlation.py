@@ -23,6 +23,7 @@ FIGURE = Figure(
     numbers="6",
     paper=PAPER,
     tables=(kinds.PANELS_CORRELATION,),
+    drawn_for="",
 )
 MATRICES = (
     ("as estimated", AFTER, "correlation"),
