@@ -8,6 +8,8 @@ from palimpsest.lazy_import import declared_in
 from palimpsest.paths import FIGURE, FIGURE_FORMATS, WILDCARD, fill, of_pattern, values_in
 from palimpsest.tables.kinds import Document, Kind
 
+NOTHING_DRAWN = "nothing-drawn"  # id of a text that only says why there is nothing to draw
+
 
 @dataclass(frozen=True)
 class Figure:

@@ -39,7 +39,7 @@ def of_language(profile: pd.DataFrame) -> Sentence:
         f"On {profile['language'].iloc[0]}, training on strings once raises their log-likelihood "
         f"by {after} nats just after it; at the end of training, {left} is left.",
         f"Placebo: strings never trained on give {' and '.join(unseen)}. "
-        f"Difference-in-differences, mean over {plural(n_models, 'model')}; "
+        f"Mean over {plural(n_models, 'model')}; "
         f"{f'intervals over {n_seeds} seeds' if n_seeds > 1 else 'one seed: no interval'}.",
     )
 

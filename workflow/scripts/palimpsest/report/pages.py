@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -27,10 +28,15 @@ FRAME = "frame.html.j2"
 # Templates that other templates include; named here, so that a change of them makes the report anew
 INCLUDED = ("macros.html.j2", "style.css.j2", "testing.html.j2")
 SCRIPT = "claims.js.j2"
+NUMBER = r"−?(?:[\d.,]+(?:e[−+]?\d+)?|∞)"  # as `number_format.number` writes it
 
 
 def content(
-    parts: Sequence[Part], chapters: Sequence[Mapping], claims: pd.DataFrame, **known: object
+    parts: Sequence[Part],
+    chapters: Sequence[Mapping],
+    claims: pd.DataFrame,
+    undrawn: Sequence[Mapping] = (),
+    **known: object,
 ) -> dict:
     """What the templates of all pages are filled with.
 
@@ -39,9 +45,10 @@ def content(
     parts : the sections' parts, before the one that every report has, which has no name
     chapters : those with something to show: `it`, a `Chapter`, and `figures`, what is shown of each
     claims : the table of this name
+    undrawn : the figures that only say why there is nothing to draw: `chapter`, `described`, `file`
     known : what templates take by these names
     """
-    asked = (section(part, chapters, claims) for part in parts if part.name)
+    asked = (section(part, chapters, claims, undrawn) for part in parts if part.name)
     shown = ("figure", "chapters", "n_tests", "sentences")
     sections = [one for one in asked if any(one[name] for name in shown)]
     listed = listed_claims(sections, claims, parts, is_short=bool(known["is_short"]))
@@ -79,7 +86,19 @@ def write(path: Path, known: Mapping, shown: Sequence[Mapping], to) -> None:
         script=script,
     )
     with tables.replacing(path) as temporary:
-        Path(temporary).write_text(made, encoding="utf-8")
+        Path(temporary).write_text(unbroken(made), encoding="utf-8")
+
+
+def unbroken(html: str) -> str:
+    """The same page, in which no line ends inside of an interval, a p-value or a percentage.
+
+    A script stays as it is, because the page's policy names its hash.
+    """
+    page, *script = html.partition("<script>")
+    page = re.sub(rf"\[({NUMBER}), ({NUMBER})\]", r"[\1,&nbsp;\2]", page)
+    page = re.sub(r"(p =|&lt;) (0\.\d+)", r"\1&nbsp;\2", page)
+    page = re.sub(r"(\d) %", r"\1&nbsp;%", page)
+    return page + "".join(script)
 
 
 def another_page(file: str, anchor: str = "") -> str:
@@ -94,11 +113,17 @@ def page_id(file: str) -> str:
     return f"page-{Path(file).stem}"
 
 
-def section(part: Part, chapters: Sequence[Mapping], claims: pd.DataFrame) -> dict:
+def section(
+    part: Part,
+    chapters: Sequence[Mapping],
+    claims: pd.DataFrame,
+    undrawn: Sequence[Mapping] = (),
+) -> dict:
     """What the pages show of a section.
 
     `answered` has the tests of the claim that answers its question. Where there are none, `lacking`
-    says what would decide, and `first` is the row of the clearest verdict. `figure` is the
+    says what would decide, and `first` is the row of the clearest verdict, unless sentences answer.
+    `figure` is the
     first figure; its chapters have the others. `drawn` has the number and the anchor of every
     figure by its name.
     """
@@ -113,7 +138,7 @@ def section(part: Part, chapters: Sequence[Mapping], claims: pd.DataFrame) -> di
     ]
     answered = tests_of_answer(counted, part)
     decided = counted[counted["verdict"] != CANNOT_TELL].sort_values("p_holm", kind="stable")
-    is_first = not answered and not decided.empty
+    is_first = not answered and not part.sentences and not decided.empty
     return {
         **of_part,
         "name": part.name,
@@ -127,6 +152,7 @@ def section(part: Part, chapters: Sequence[Mapping], claims: pd.DataFrame) -> di
         "lacking": None if answered else lacking(tests.own_claims(claims, part), part),
         "first": decided.iloc[0].to_dict() if is_first else None,
         "figure": first,
+        "undrawn": [one for one in undrawn if one["chapter"] in part.ids],
         "others": [drawn for chapter in rest for drawn in chapter["figures"]],
         "drawn": {drawn["name"]: drawn for drawn in figures},
         "chapters": [one for one in rest if one["figures"] or one["it"].before or one["it"].after],
@@ -138,7 +164,10 @@ def tests_of_answer(counted: pd.DataFrame, part: Part) -> list[dict]:
     for answer in part.answers:
         rows = counted[counted["claim"] == answer.claim]
         if len(rows):
-            return [{**row._asdict(), "reasons": tests.reasons(row)} for row in rows.itertuples()]
+            return [
+                {**row, "reasons": [*filter(None, row["note"].split("; "))]}
+                for row in rows.to_dict("records")
+            ]
     return []
 
 
@@ -156,7 +185,7 @@ def lacking(claims: pd.DataFrame, part: Part) -> dict | None:
 
 
 def chapters_in(parts: Sequence[Part], chapters: Sequence[Mapping]) -> list[Mapping]:
-    own = [chapter.id for part in parts for chapter in part.chapters]
+    own = [name for part in parts for name in part.ids]
     return [chapter for chapter in chapters if chapter["it"].id in own]
 
 

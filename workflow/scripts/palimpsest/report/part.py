@@ -79,6 +79,10 @@ class Part:
     answers: tuple[Answer, ...] = ()
     sentences: tuple[Sentence, ...] = ()
 
+    @property
+    def ids(self) -> list[str]:
+        return [chapter.id for chapter in self.chapters]
+
 
 def chapters_of(
     words: ModuleType, before: Mapping[str, Markup] = EMPTY, after: Mapping[str, Markup] = EMPTY
