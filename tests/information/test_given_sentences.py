@@ -138,11 +138,13 @@ def test_the_page_of_given_activations_says_what_holds_of_them_alone():
     assert not re.findall(OF_TRAININGS, words)
     assert "activations of models that were trained elsewhere are measured" in words
     assert ">Model</th>" in words
+    assert "of a group" not in words
     assert "over the seeds" not in words
     assert "dose 0 to 1" not in words
     ranked = words_of(layers_and_order())
     assert not re.findall(OF_TRAININGS, ranked)
     assert ">Dose</th>" in ranked
+    assert "Models of a group are compared with each other." in ranked
     assert "95 % intervals over the seeds" in ranked
     assert "dose 0 to 1" in ranked
 

@@ -51,6 +51,7 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
         "encoders": not encoders.empty,
         "given": bool(names - of_encoders),
         "given_encoders": bool(names & of_encoders),
+        "compared": not layers.empty and layers["model"].nunique() > 1,
     }
     before = {
         "diversity": shown(html.trends, trend_rows, information),

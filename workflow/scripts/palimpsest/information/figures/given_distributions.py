@@ -65,7 +65,7 @@ def given_distributions(neurons: pd.DataFrame, pairs: pd.DataFrame) -> plt.Figur
             rows = pairs if column == INFORMATION else varying
             draw_models(axes, rows[rows["layer"] == layer], column, names)
             axes.set_ylabel(label)
-            axes.set_title(f"layer {title}")
+            axes.set_title(title if title.startswith("layer") else f"layer {title}")
     for axes in grid[-1]:
         turned = len(names) > MOST_NAMES
         axes.set_xticks(range(len(names)), names, rotation=90 if turned else 0)
