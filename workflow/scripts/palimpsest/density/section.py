@@ -127,6 +127,10 @@ def _first_texts(settings: Settings) -> Iterator[Mistake]:
 SECTION = Section(
     name="density",
     title="Where training data is dense",
+    answers=(
+        "In regressions: Perplexity falls as the density of n-grams rises.",
+        "The perplexity of a text falls as the density of the nearest texts in the corpus rises.",
+    ),
     requests=requests,
     outputs=outputs,
     mistakes=mistakes,
