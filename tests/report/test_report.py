@@ -243,7 +243,14 @@ def test_a_figure_without_one_in_the_paper_names_none(text):
     of_density = ["density_regressions", "density_truth", "density_memorised"]
     of_information = ["information_associations", "information_epochs"]
     of_papers = [*of_memorisation, *unlearned, *of_profiles, *of_density, *of_information]
-    assert own == [*of_papers, "record_shares", "attack_roc", "planted_secrets", "checkpoint_gaps"]
+    assert own == [
+        *of_papers,
+        "record_shares",
+        "attack_roc",
+        "planted_secrets",
+        "checkpoint_gaps",
+        "atlas",
+    ]
     named = re.findall(r'class="reason">Figures? [\w, ]+ of <cite>', text)
     assert len(named) == len(FIGURES) - len(own)
 
