@@ -11,7 +11,7 @@ from palimpsest.planning.memory import GB
 from palimpsest.planning.plan import Planner
 from palimpsest.planning.summary import additions, summary
 from palimpsest.planning.wall_time import at_least, longest_chain
-from palimpsest.regimes import SINGLE, LeaveOneOut, OnePass, Replicates
+from palimpsest.regimes import SINGLE, LeaveOneOut, OnePass, Removals, Replicates
 from palimpsest.requests import CHECKPOINTS, Runs
 from palimpsest.section import Derived
 
@@ -138,11 +138,14 @@ def test_a_job_of_twins_takes_as_long_as_all_its_runs(default):
     one = planner.duration(*named).seconds
     assert planner.job_seconds(*named, 67) - TWIN_START_SECONDS == pytest.approx(67 * one)
     without = planner.duration(*named, regime=LeaveOneOut())
+    crossed = planner.duration(*named, regime=Removals())
     assert without.training == planner.duration(*named).training
     # Measured on two strings, not on 64 and on 96 in each of the test set and the strings set apart
     assert without.measuring == pytest.approx(
         planner.duration(*named).measuring * 2 / (64 + 2 * 96)
     )
+    # Removals measure all strings, each with its placebo.
+    assert crossed.measuring == pytest.approx(64 * without.measuring)
     job = planner.job_seconds(*named, {SINGLE: 3, LeaveOneOut(): 64})
     assert job - TWIN_START_SECONDS == pytest.approx(3 * one + 64 * without.seconds)
 
