@@ -9,7 +9,10 @@ from matplotlib.text import Text
 
 from palimpsest.atlas import kinds
 from palimpsest.atlas.contenders import CONTENDERS, GRADIENTS, RETRAINING
-from palimpsest.atlas.figures.atlas import QUESTIONS, atlas
+from palimpsest.atlas.figures import atlas as of_strings
+from palimpsest.atlas.figures import atlas_whose as of_pairs
+from palimpsest.atlas.figures.atlas import atlas
+from palimpsest.atlas.figures.atlas_whose import atlas_whose
 from palimpsest.atlas.report import best_rows, part
 from palimpsest.atlas.sentences import sentences
 from palimpsest.atlas.titles import TITLES, title_of
@@ -19,6 +22,9 @@ pytestmark = pytest.mark.figures
 
 NEEDS = {"retraining": RETRAINING}
 MEASURES = ("retraining", "recollection", "ek-fac", "copies")
+
+
+QUESTIONS = {**of_strings.QUESTIONS, **of_pairs.QUESTIONS}
 
 
 def table(models=("opt-1.3b-twin", "llama-3.2-1b-twin"), sizes=(64,), questions=QUESTIONS):
@@ -48,7 +54,7 @@ def words_in(figure) -> str:
 
 @pytest.mark.parametrize("rows", [table(), table(models=["opt-1.3b-twin"], sizes=(16, 64))])
 def test_measures_have_names_costs_and_a_ceiling(rows):
-    words = words_in(atlas(rows))
+    words = words_in(atlas(rows)) + words_in(atlas_whose(rows))
     for shown in ("Loss (recollection) (1.25)", "EK-FAC (1.25)", "ceiling", "placebo"):
         assert shown in words
     for question in QUESTIONS.values():
