@@ -41,7 +41,9 @@ def test_the_named_claim_answers_and_not_the_clearest_one(tmp_path):
         claim("RQ3", "cannot tell", "L2", claim=FIRST, p_holm=1.0, note="about 9 seeds would"),
     )
     assert f"{FIRST} The experiment agrees on L1: 0.4 [0.3, 0.5]; cannot tell on L2: −0.25" in text
-    assert "The number: share & excess. On L1: unseen: 0. On L2: about 9 seeds would." in text
+    assert (
+        "On L1: unseen: 0. On L2: about 9 seeds would. What the number is share & excess." in text
+    )
     assert "The clearest of" not in text.split("What models can be made")[0]
     assert "Not tested here" not in text.split("What models can be made")[0]
 
