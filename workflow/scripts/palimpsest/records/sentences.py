@@ -40,7 +40,7 @@ def of_model(row: Mapping, shares: pd.DataFrame) -> Sentence:
             "There is no placebo: records of the same kind, never trained on, would decide.",
         )
     found = Interval(*shares[DETECTED].mean(skipna=False))
-    by = f"By the measure {row['measure']} (evidence: {row['evidence']})"
+    by = f"By the measure {row['measure']} ({row['evidence']})"
     if pd.isna(found.mean):
         beyond = with_interval(Interval(row["difference"], row["lower"], row["upper"]))
         return Sentence(
@@ -50,5 +50,5 @@ def of_model(row: Mapping, shares: pd.DataFrame) -> Sentence:
     return Sentence(
         f"{with_interval(found, percent)} of the {about} are told from records never trained on.",
         f"{by}; interval over groups. Placebo: {percent(shares['detected_unseen'].mean())} of the "
-        "records never trained on are as far below their threshold.",
+        "others.",
     )
