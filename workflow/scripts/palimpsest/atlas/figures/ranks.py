@@ -13,6 +13,7 @@ from palimpsest.figures.libraries import np, pd, plt
 CEILING = {"color": "0.5", "linewidth": 1, "linestyle": (0, (4, 2)), "zorder": 1}
 PLACEBO = {"linestyle": "none", "marker": "x", "color": "0.6", "markersize": 4, "zorder": 2}
 ROW = 0.2  # inches
+LEFT = -0.15  # of the axis, if nothing is below
 SHIFT = 0.22  # between models, in rows
 
 
@@ -30,6 +31,8 @@ def draw_ranks(table: pd.DataFrame, questions: Mapping[str, str], title: str) ->
     for axes, (question, names) in zip(panels, shown.items(), strict=True):
         _draw(axes, ranks[ranks["question"] == question], names, models)
         axes.set_title(questions[question], weight="bold")
+    lowest = ranks.loc[ranks["question"].isin(asked), ["value", "lower", "placebo"]].min().min()
+    panels[-1].set_xlim(max(-1.02, min(LEFT, lowest - 0.05)), 1.02)
     panels[-1].set_xlabel("rank correlation with exact retraining (Spearman)")
     handles = [
         elements.line_handle("retraining once more (the ceiling)", **CEILING),
@@ -95,7 +98,6 @@ def _draw(
     labels = [f"{title_of(name)} ({_trainings(cost[name])})" for name in names]
     axes.set_yticks([places[name] for name in names], labels)
     axes.set_ylim(-0.7, len(names) - 0.3)
-    axes.set_xlim(-1.02, 1.02)
 
 
 def _trainings(cost: float) -> str:
