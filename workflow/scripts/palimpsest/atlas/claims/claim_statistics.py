@@ -36,7 +36,7 @@ def agreement(frontier: pd.DataFrame, measure: str, question: str) -> Estimate:
 
 @statistic(
     "frontier",
-    "rank correlation (Spearman) of {measure} with exact retraining, beyond the placebo, {question}",
+    "rank correlation (Spearman) of {measure} with exact retraining beyond the placebo, {question}",
     limits=TWICE,
     evidence=RETRAINING,
 )
