@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from palimpsest.atlas.agreement import Agreement, MeanAgreement, auc, correlation_of_columns, tpr
+from palimpsest.atlas.agreement import Agreement, MeanAgreement, auc, tpr
 from palimpsest.atlas.distances import edit_distances
 from palimpsest.atlas.kinds import AUC, RANK, TPR
 from palimpsest.audit.roc_curves import auc as auc_of_audit
@@ -59,14 +59,44 @@ def test_resamples_are_around_the_statistic():
     for name, whole in agreement.statistics().items():
         assert draws[name].shape == (2000,)
         assert abs(np.nanmean(draws[name]) - whole[0]) < 0.05
-    mean = MeanAgreement(EXACT).statistics(np.random.default_rng(1), 2000)[RANK]
-    assert np.std(mean) == pytest.approx(EXACT.std() / np.sqrt(40), rel=0.1)
 
 
 def test_columns_have_correlations_of_their_own():
     one, other = CHANCE.random((2, 12, 5))
     expected = [stats.spearmanr(a, b)[0] for a, b in zip(one.T, other.T, strict=True)]
-    assert correlation_of_columns(one, other) == pytest.approx(expected)
+    agreement = MeanAgreement(one, other)
+    assert agreement.correlations() == pytest.approx(expected)
+    assert agreement.statistics()[RANK][0] == pytest.approx(np.mean(expected))
+    with_gap = np.where(np.eye(12, 5, dtype=bool), np.nan, other)
+    gapless = [
+        stats.spearmanr(np.delete(a, n), np.delete(b, n))[0]
+        for n, (a, b) in enumerate(zip(one.T, other.T, strict=True))
+    ]
+    assert MeanAgreement(one, with_gap).correlations() == pytest.approx(gapless)
+
+
+def test_rows_apart_have_correlations_apart():
+    one, other = CHANCE.random((2, 12, 3))
+    apart = np.arange(12)[:, None] % 2 == np.array([0, 1, 0])
+    expected = [
+        np.mean([stats.spearmanr(a[of == side], b[of == side])[0] for side in (True, False)])
+        for a, b, of in zip(one.T, other.T, apart.T, strict=True)
+    ]
+    assert MeanAgreement(one, other, apart).correlations() == pytest.approx(expected)
+
+
+def test_resamples_of_matrices_are_of_rows_and_columns():
+    """Effects of rows, which all columns share, widen the interval."""
+    shared, own = CHANCE.standard_normal((40, 1)), CHANCE.standard_normal((2, 40, 6))
+    agreement = MeanAgreement(*(shared + own))
+    draws = agreement.statistics(np.random.default_rng(1), 300)[RANK]
+    assert abs(draws.mean() - agreement.statistics()[RANK][0]) < 0.05
+    assert draws.std() > 1.5 * agreement.correlations().std(ddof=1) / np.sqrt(6)
+
+
+def test_the_placebo_of_shuffles_is_near_nothing():
+    found = Agreement(MEASURED, EXACT, n_shuffles=200).statistics()[RANK][0]
+    assert abs(found) < 0.05
 
 
 @pytest.mark.parametrize(

@@ -7,31 +7,35 @@ import pandas as pd
 import pytest
 
 from palimpsest.atlas.claims import CLAIMS, QUESTIONS
-from palimpsest.atlas.kinds import AMOUNT, CROSS, HALVES, RANK, START, UNSEEN
+from palimpsest.atlas.kinds import AMOUNT, APART, CROSS, HALVES, RANK, START, UNSEEN
 from palimpsest.claims import AGREES, CANNOT_TELL, DISAGREES, judge_all
 
 MEASURES = {
     AMOUNT: (
         *("retraining", "recollection", "contextual", "rarity", "mean_loss", "tracin by adamw"),
+        "high_loss",
     ),
     START: ("retraining", "recollection", "contextual"),
-    CROSS: ("retraining", "near_strings", "trak"),
-    HALVES: ("retraining", "single removals", "trak", "itself"),
-    UNSEEN: ("retraining", "ek-fac"),
+    CROSS: ("retraining", "near_strings"),
+    HALVES: ("retraining", "trak", "itself"),
+    APART: ("retraining", "single removals"),
+    UNSEEN: ("retraining", "ek-fac", "trak"),
 }
 # Rank correlations by question and measure; measures that are not named have the first number.
 TRUE = {
-    AMOUNT: (0.9, {"recollection": 0.75}),
+    AMOUNT: (0.9, {"recollection": 0.75, "high_loss": 0.6}),
     START: (0.8, {}),
-    CROSS: (0.7, {"trak": 0.3}),
+    CROSS: (0.7, {}),
     HALVES: (0.8, {"itself": 0.5}),
-    UNSEEN: (0.7, {}),
+    APART: (0.7, {}),
+    UNSEEN: (0.7, {"trak": 0.2}),
 }
 FALSE = {
     AMOUNT: (-0.3, {"mean_loss": -0.4}),
     START: (0.2, {}),
-    CROSS: (0.1, {"near_strings": -0.1, "trak": 0.6}),
+    CROSS: (0.1, {"near_strings": -0.1}),
     HALVES: (0.2, {"itself": 0.5}),
+    APART: (0.2, {}),
     UNSEEN: (0.2, {}),
 }
 
@@ -96,7 +100,7 @@ def test_a_correlation_that_placebos_have_too_is_none():
     """All that is left agrees: retraining with itself, and comparisons of two measures."""
     found = verdicts(frontier(TRUE, placebo=0.8))
     agreeing = {claim for claim, verdict in found.items() if verdict == AGREES}
-    about_one = ("itself", "says more", "above its", "Intervals")
+    about_one = ("itself", "says more", "far higher", "Intervals")
     others = [c for c in agreeing if not any(words in c for words in about_one)]
     assert others == []
     assert len(agreeing) == 9

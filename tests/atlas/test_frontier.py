@@ -150,8 +150,8 @@ def test_intervals_are_around_the_means(found):
     assert len(rows) > 15
     assert ((rows["lower"] <= rows["value"]) & (rows["value"] <= rows["upper"])).mean() > 0.9
     own = rows[(rows["measure"] == AGAIN) & (rows["share_of_ceiling"].notna())]
-    assert own["share_of_ceiling"].tolist() == pytest.approx([1.0] * len(own))
-    assert own["share_lower"].tolist() == pytest.approx([1.0] * len(own))
+    assert own["share_of_ceiling"].tolist() == pytest.approx(np.sqrt(own["ceiling"]).tolist())
+    assert (own["share_upper"] <= 1.0).all()
 
 
 def test_gradients_are_contenders_like_others(runs, exact):
@@ -192,5 +192,5 @@ def test_a_training_that_is_missing_is_named(runs):
         exact_of([lacking])
     with pytest.raises(UserError, match="is not the training on all strings"):
         exact_of([replace(run, again=run.again[1:])])
-    with pytest.raises(UserError, match="halves, and 15 once more"):
+    with pytest.raises(UserError, match="16 halves, and 15 others once more"):
         exact_of([replace(run, again=run.again[:-1])])

@@ -31,7 +31,8 @@ def test_scores_follow_the_formula():
         kernel = sum(c * np.outer(one, one) for c, one in zip(weighs.copies, phi, strict=True))
         # Four training strings, three directions: three eigenvalues differ from 0.
         kernel += DAMPING * np.trace(kernel) / 3 * np.eye(SIZE)
-        total = total + phi @ np.linalg.inv(kernel) @ phi.T / len(models)
+        products = phi @ np.linalg.inv(kernel) @ phi.T
+        total = total + products / (1 - weighs.copies * np.diag(products))[:, None] / len(models)
     exact = total * np.maximum(weighs.copies, 1)[:, None] / encoded.n_tokens
     checkpoints = map(weights_of, models)
     found = trak(of_strings(), checkpoints, weighs, measured, SIZE, DAMPING, SEED)
@@ -50,7 +51,9 @@ def test_many_directions_need_no_projection():
     # (G'G + d)^-1 by the identity of Woodbury, because G'G has a row for each parameter.
     inner = np.linalg.inv(train @ train.T + damped * np.eye(len(train)))
     products = grads @ grads.T - grads @ train.T @ inner @ train @ grads.T
-    exact = products / damped * np.maximum(weighs.copies, 1)[:, None] / encoded.n_tokens
+    left = 1 - weighs.copies * np.diag(products) / damped
+    exact = products / damped / left[:, None] * np.maximum(weighs.copies, 1)[:, None]
+    exact = exact / encoded.n_tokens
     many = trak(of_strings(), [weights_of(model)], weighs, ROWS, 2000, DAMPING, SEED)
     found, scale = many.influence, np.abs(exact).max()
     np.testing.assert_allclose(found, exact[weighs.train], atol=0.15 * scale)

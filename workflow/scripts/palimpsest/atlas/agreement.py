@@ -10,6 +10,7 @@ from palimpsest.atlas.kinds import AUC, RANK, TPR
 from palimpsest.memorisation.leave_one_out import rank_correlation
 
 FALSE_POSITIVES = 0.01
+SHUFFLE_SEED = 0
 FEWEST = 3  # strings without which there is no correlation
 LAST = 1e100  # in place of what is infinite, which ranks after all others
 
@@ -22,13 +23,15 @@ class Agreement:
     ----------
     measured, exact : float[strings]; a string where one of them is NaN is left out of this measure,
         and of no other
-    positive : bool[strings], the strings that are memorised by retraining; None if the question is
-        about the order of the strings only
+    positive : bool[strings], the strings to be found; None if only their order is asked for
+    n_shuffles : if not 0, the rank correlation is the mean over this number of random orders of
+        the exact values: a placebo
     """
 
     measured: np.ndarray
     exact: np.ndarray
     positive: np.ndarray | None = None
+    n_shuffles: int = 0
 
     def known(self) -> Agreement:
         known = ~(np.isnan(self.measured) | np.isnan(self.exact))
@@ -49,10 +52,16 @@ class Agreement:
         if size < FEWEST:
             names = (RANK,) if self.positive is None else (RANK, AUC, TPR)
             return {name: np.full(n, np.nan) for name in names}
-        rows = np.arange(size)[None] if chance is None else chance.integers(size, size=(n, size))
         measured, exact = (
-            np.where(np.isinf(side), LAST, side)[rows] for side in (given.measured, given.exact)
+            np.where(np.isinf(side), LAST, side) for side in (given.measured, given.exact)
         )
+        if self.n_shuffles:
+            orders = np.tile(exact, (self.n_shuffles, 1))
+            orders = np.random.default_rng(SHUFFLE_SEED).permuted(orders, axis=1)
+            found = rank_correlation(np.broadcast_to(measured, orders.shape), orders)
+            return {RANK: np.full(n, found.mean())}
+        rows = np.arange(size)[None] if chance is None else chance.integers(size, size=(n, size))
+        measured, exact = measured[rows], exact[rows]
         found = {RANK: rank_correlation(measured, exact)}
         if self.positive is not None:
             sides = given.positive[rows]
@@ -62,19 +71,50 @@ class Agreement:
 
 @dataclass(frozen=True)
 class MeanAgreement:
-    """The mean over strings of a correlation that each string has of its own, float[strings]."""
+    """The mean over strings (columns) of a correlation over rows: removed strings, or halves.
 
-    correlations: np.ndarray
+    Parameters
+    ----------
+    measured, exact : float[rows, strings]; a row where one of them is NaN is left out of the string
+    apart : bool[rows, strings]: the correlation is the mean of that over the rows where this is
+        true and of that over the others; None for one correlation over all
+    together : number of neighbouring rows that are drawn together: 2 for halves, which are pairs
+    """
+
+    measured: np.ndarray
+    exact: np.ndarray
+    apart: np.ndarray | None = None
+    together: int = 1
 
     @property
     def n_strings(self) -> int:
-        return len(self.correlations)
+        return self.exact.shape[1]
 
     def statistics(self, chance: np.random.Generator | None = None, n: int = 1) -> dict:
-        """As those of `Agreement`; NaN if one of the correlations is undefined."""
-        size = len(self.correlations)
-        rows = np.arange(size)[None] if chance is None else chance.integers(size, size=(n, size))
-        return {RANK: self.correlations[rows].mean(axis=1)}
+        """As those of `Agreement`, of resamples of both rows and strings.
+
+        NaN if the correlation of one of the strings is undefined.
+        """
+        if chance is None:
+            return {RANK: np.array([self.correlations().mean()])}
+        n_blocks, n_columns = len(self.exact) // self.together, self.n_strings
+        found = np.empty(n)
+        for place in range(n):
+            blocks = chance.integers(n_blocks, size=n_blocks)
+            rows = (blocks[:, None] * self.together + np.arange(self.together)).ravel()
+            of_rows = self.correlations(rows)
+            found[place] = of_rows[chance.integers(n_columns, size=n_columns)].mean()
+        return {RANK: found}
+
+    def correlations(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """float[strings]: the correlation of each string, over some rows."""
+        measured, exact = self.measured[rows], self.exact[rows]
+        known = ~(np.isnan(measured) | np.isnan(exact))
+        if self.apart is None:
+            return correlation_of_columns(measured, exact, known)
+        apart = self.apart[rows]
+        sides = (correlation_of_columns(measured, exact, known & of) for of in (apart, ~apart))
+        return np.mean(list(sides), axis=0)
 
 
 def auc(score: np.ndarray, positive: np.ndarray) -> np.ndarray:
@@ -103,14 +143,21 @@ def tpr(score: np.ndarray, positive: np.ndarray) -> np.ndarray:
     return np.divide(found, n_positive, out=np.full(len(score), np.nan), where=both)
 
 
-def correlation_of_columns(measured: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """float[columns]: Spearman's correlation of each pair of columns of float[rows, columns].
+def correlation_of_columns(
+    measured: np.ndarray, exact: np.ndarray, known: np.ndarray
+) -> np.ndarray:
+    """float[columns]: Spearman's correlation over the known rows of each column.
 
-    Rows where one of the two is NaN are left out of the column.
+    All are [rows, columns]. NaN with fewer than three known rows, and if one side is all alike.
     """
-    return np.array(
-        [
-            Agreement(of, true).statistics()[RANK][0]
-            for of, true in zip(measured.T, exact.T, strict=True)
-        ]
-    )
+    from scipy.stats import rankdata
+
+    n = np.maximum(known.sum(axis=0), 1)
+    # What is not known ranks last, and is then left out.
+    ranks = (rankdata(np.where(known, side, np.inf), axis=0) for side in (measured, exact))
+    ranks = [np.where(known, of, 0.0) for of in ranks]
+    one, other = (np.where(known, of - of.sum(axis=0) / n, 0.0) for of in ranks)
+    spread = np.sqrt((one**2).sum(axis=0) * (other**2).sum(axis=0))
+    found = np.full(len(n), np.nan)
+    is_defined = (spread > 1e-9) & (n >= FEWEST)
+    return np.divide((one * other).sum(axis=0), spread, out=found, where=is_defined)

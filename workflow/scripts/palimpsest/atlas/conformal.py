@@ -3,15 +3,14 @@
 A regression predicts the exact value from what the cheap measures say. On other strings, whose
 exact values are known, its errors tell how wide an interval must be: if a new string is like them
 (exchangeable), the interval has the exact value with the stated probability, however wrong the
-regression is.
+regression is. This holds over all such strings together, and not in each run or language.
 
-Source: Lei et al., Distribution-Free Predictive Inference for Regression (2018), section 2.2; for
-strings that are not like the others, Tibshirani et al., Conformal Prediction Under Covariate Shift
-(2019), section 2.
+Source: Lei et al., Distribution-Free Predictive Inference for Regression (2018), section 2.2.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -34,7 +33,7 @@ TOLD_APART = 0.95  # AUC above which new strings are not those of the calibratio
 SCALE = 0.01  # nats per token: below this, errors count alike; above, as shares of the value
 SPLIT_SEED = 0
 FOLDS = 5
-LARGEST_WEIGHT = 20.0  # of a string against the mean, so that few strings do not decide alone
+FEWEST = 20  # strings with exact values, and FOLDS of new ones, without which nothing is said
 
 
 @dataclass(frozen=True)
@@ -70,9 +69,7 @@ class Calibration:
         score = np.abs(target[~is_fitted] - predicted)
         return cls(scale, regression, score, (predicted.min(), predicted.max()))
 
-    def interval(
-        self, measured: np.ndarray, level: float = LEVEL, weight: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, measured: np.ndarray, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
         """The ends float[strings] of intervals of the exact values, nats per token.
 
         They are NaN for a string whose prediction is outside the range of the calibration.
@@ -81,21 +78,19 @@ class Calibration:
         ----------
         measured : float[strings, measures]
         level : the probability that the interval has the exact value
-        weight : float[n], how much each string of the calibration counts; all alike if None
         """
-        predicted = self.regression.predict(features_of(measured, self.scale))
-        reach = self.reach(level, weight)
+        predicted, reach = self.predicted(measured), self.reach(level)
         ends = SCALE * np.sinh(predicted - reach), SCALE * np.sinh(predicted + reach)
         inside = (predicted >= self.range[0]) & (predicted <= self.range[1])
         return tuple(np.where(inside, end, np.nan) for end in ends)
 
-    def reach(self, level: float, weight: np.ndarray | None = None) -> float:
+    def predicted(self, measured: np.ndarray) -> np.ndarray:
+        return self.regression.predict(features_of(measured, self.scale))
+
+    def reach(self, level: float) -> float:
         """The quantile of the errors; a new string counts as one with an infinite error."""
-        weight = np.ones(len(self.score)) if weight is None else weight
-        order = np.argsort(self.score)
-        share = np.cumsum(weight[order]) / (weight.sum() + weight.mean())
-        place = np.searchsorted(share, level)
-        return float(self.score[order][place]) if place < len(order) else np.inf
+        place = math.ceil(level * (len(self.score) + 1)) - 1
+        return float(np.sort(self.score)[place]) if place < len(self.score) else math.inf
 
 
 def is_scored(n: int) -> np.ndarray:
@@ -109,20 +104,16 @@ def features_of(measured: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return np.hstack([np.arcsinh(np.where(unknown, 0.0, measured) / scale), unknown])
 
 
-def told_apart(known: np.ndarray, new: np.ndarray) -> tuple[float, np.ndarray]:
-    """How well new strings can be told from those of a calibration, and the weights of the latter.
+def told_apart(known: np.ndarray, new: np.ndarray) -> float:
+    """How well new strings can be told from those of a calibration, by their features.
 
-    Returns the cross-validated AUC (0.5: not at all), and float[known] weights, the odds that a
-    string is a new one; they make the strings of the calibration count as new strings would.
+    Returns the cross-validated AUC; 0.5: not at all.
     """
     features = np.vstack([known, new])
     is_new = np.arange(len(features)) >= len(known)
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    folds = min(FOLDS, len(known), len(new))
-    probability = cross_val_predict(model, features, is_new, cv=folds, method="predict_proba")[:, 1]
-    odds = probability[~is_new] / np.clip(1 - probability[~is_new], 1e-6, None)
-    weight = odds / odds.mean()
-    return float(roc_auc_score(is_new, probability)), np.minimum(weight, LARGEST_WEIGHT)
+    found = cross_val_predict(model, features, is_new, cv=FOLDS, method="predict_proba")
+    return float(roc_auc_score(is_new, found[:, 1]))
 
 
 @reads(truth=kinds.TRUTH, contenders=kinds.CONTENDERS)
@@ -145,7 +136,10 @@ def conformal_table(
     exact = truth.set_index([*RUN, "string_id"])["self_influence"].reindex(measured.index)
     of_rows = measured.index.to_frame(index=False)
     of_rows["family"] = of_rows["model"].map(families)
-    of_rows[STRING] = np.random.default_rng(SPLIT_SEED).permutation(len(of_rows)) % 2
+    # A string is on the same side in every run that has it.
+    names = np.unique(of_rows["string_id"])
+    side = np.random.default_rng(SPLIT_SEED).permutation(len(names)) % 2
+    of_rows[STRING] = side[np.searchsorted(names, of_rows["string_id"])]
     rows = [
         row
         for run, places in of_rows[of_rows["language"] == language].groupby(RUN).groups.items()
@@ -163,7 +157,7 @@ def _tested(
         own = of_rows[held_out].to_numpy()
         tested = 1 if held_out == STRING else own[of_run[0]]
         known, places = own != tested, of_run[own[of_run] == tested]
-        if not known.any():
+        if known.sum() < FEWEST or len(places) < FOLDS:
             continue
         whole = Calibration.of(values[known], exact[known])
         singles = {
@@ -173,11 +167,9 @@ def _tested(
         # The best single measure is chosen without the strings that are tested.
         single = min(singles, key=lambda name: singles[name].reach(LEVEL))
         column = [measured.columns.get_loc(single)]
-        features = [features_of(values[rows], whole.scale) for rows in (known, places)]
-        shift, weight = told_apart(*features)
+        shift = told_apart(*(features_of(values[rows], whole.scale) for rows in (known, places)))
         found = {
             "": whole.interval(values[places]),
-            "weighted_": whole.interval(values[places], weight=weight[is_scored(known.sum())]),
             "single_": singles[single].interval(values[places][:, column]),
         }
         row = {**dict(zip(RUN, run, strict=True)), "held_out": held_out, "single": single}

@@ -163,6 +163,13 @@ CONTENDERS = (
     ),
     by_measure("contextual", "Contextual, same frequency", UNSEEN, "contextual", "same-frequency"),
     by_measure("bayes", "Bayes", LANGUAGE, "bayes", "language"),
+    Contender(
+        "high_loss",
+        "High loss",
+        LAST,
+        "the last loss with the other sign: what is hard is memorised",
+        lambda cell: cell.loss[-1],
+    ),
     by_attack("min_k"),
     by_attack("zlib"),
     Contender(

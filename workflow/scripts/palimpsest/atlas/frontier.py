@@ -18,7 +18,7 @@ import pandas as pd
 
 from palimpsest import manifests, token_losses, traces
 from palimpsest.atlas import kinds
-from palimpsest.atlas.agreement import Agreement, MeanAgreement, correlation_of_columns
+from palimpsest.atlas.agreement import SHUFFLE_SEED, Agreement, MeanAgreement
 from palimpsest.atlas.contenders import (
     CURVE,
     ITSELF,
@@ -33,7 +33,7 @@ from palimpsest.atlas.contenders import (
     said_of,
     seconds_by_measure,
 )
-from palimpsest.atlas.kinds import AMOUNT, APART, CROSS, HALVES, START
+from palimpsest.atlas.kinds import AMOUNT, APART, CROSS, HALVES, RANK, START
 from palimpsest.atlas.kinds import UNSEEN as UNSEEN_HALVES
 from palimpsest.atlas.truth import RUN
 from palimpsest.datasets.kinds import STRINGS
@@ -48,8 +48,8 @@ from palimpsest.traces import Trace
 AGAIN, SINGLE = "retraining", "single removals"  # what is no cheap measure
 NEVER = np.inf  # a string that never starts ranks last
 MOST = 0.25  # share of the strings that are found or missed, those that lose most
-SHUFFLE_SEED = 0
-RESAMPLES, BOOTSTRAP_SEED = 1000, 0
+N_SHUFFLES = 200
+RESAMPLES, BOOTSTRAP_SEED = 400, 0
 ENDS = [0.025, 0.975]
 KEYS = ["measure", "needs", "question", "statistic"]
 
@@ -222,21 +222,24 @@ def compared(
 def intervals(runs: Sequence[Sequence[Compared]]) -> pd.DataFrame:
     """The 95 % intervals of the means over runs, and of their shares of the ceiling.
 
-    Seeds are drawn with replacement, and for each of them its strings. `runs` are those of
-    `compared`, for each seed. A statistic that is undefined in a run has no interval.
+    Seeds are drawn with replacement, and for each of them its strings; of matrices, rows and
+    columns. All measures have the same draws. `runs` are those of `compared`, for each seed. A
+    statistic that is undefined in a run, or in a draw, has no interval.
+
+    The share is the value over the root of the ceiling, which is the correlation with what two
+    retrainings have in common (corrected for attenuation).
     """
     chance = np.random.default_rng(BOOTSTRAP_SEED)
     drawn = chance.integers(len(runs), size=(len(runs), RESAMPLES))
     resampled, values = {}, {}
     for pairs in zip(*runs, strict=True):
         of_seeds = [
-            [pair.found.statistics(chance, RESAMPLES) for _ in range(len(runs))] for pair in pairs
+            pair.found.statistics(np.random.default_rng([BOOTSTRAP_SEED, place]), RESAMPLES)
+            for place, pair in enumerate(pairs)
         ]
-        for statistic in of_seeds[0][0]:
-            # float[seeds, draws, resamples]
-            found = np.array([[one[statistic] for one in of_seed] for of_seed in of_seeds])
-            chosen = found[drawn, np.arange(len(runs))[:, None], np.arange(RESAMPLES)]
-            resampled[*pairs[0].key, statistic] = chosen.mean(axis=0)
+        for statistic in of_seeds[0]:
+            found = np.array([of_seed[statistic] for of_seed in of_seeds])
+            resampled[*pairs[0].key, statistic] = found[drawn, np.arange(RESAMPLES)].mean(axis=0)
             own = [pair.found.statistics()[statistic][0] for pair in pairs]
             values[*pairs[0].key, statistic] = np.mean(own)
     rows = []
@@ -245,9 +248,9 @@ def intervals(runs: Sequence[Sequence[Compared]]) -> pd.DataFrame:
         row = {"measure": measure, "needs": needs, "question": question, "statistic": statistic}
         row["lower"], row["upper"] = _ends(draws)
         share = row["share_lower"] = row["share_upper"] = np.nan
-        if values[key] > 0 and (resampled[key] > 0).all():
-            share = values[measure, needs, question, statistic] / values[key]
-            row["share_lower"], row["share_upper"] = _ends(draws / resampled[key])
+        if statistic == RANK and values[key] > 0 and (resampled[key] > 0).all():
+            share = values[measure, needs, question, statistic] / math.sqrt(values[key])
+            row["share_lower"], row["share_upper"] = _ends(draws / np.sqrt(resampled[key]))
         rows.append({**row, "share_of_ceiling": share})
     return pd.DataFrame(rows)
 
@@ -284,14 +287,13 @@ def _amounts(truth: pd.DataFrame, contenders: pd.DataFrame) -> Iterator[Compared
 def _starts(truth: pd.DataFrame, contenders: pd.DataFrame) -> Iterator[Compared]:
     """At which epoch memorisation starts."""
     exact, again = (truth[name].fillna(NEVER).to_numpy(float) for name in ("start", "start_again"))
-    shuffled = np.random.default_rng(SHUFFLE_SEED).permutation(exact)
     known = contenders[contenders["measure"].isin(WITH_STARTS)]
     # A string to which a measure does not apply has neither an amount nor a start.
     start = known["measured_start"].fillna(NEVER).mask(known["amount"].isna())
     starts = _values(truth, known.assign(start=start), "start")
     for measure, needs, start in ((AGAIN, RETRAINING, again), *starts):
-        found = Agreement(start, exact)
-        yield Compared(measure, needs, START, found, Agreement(start, shuffled))
+        placebo = Agreement(start, exact, n_shuffles=N_SHUFFLES)
+        yield Compared(measure, needs, START, Agreement(start, exact), placebo)
 
 
 def _others(influence: pd.DataFrame, effects: pd.DataFrame) -> Iterator[Compared]:
@@ -306,9 +308,7 @@ def _others(influence: pd.DataFrame, effects: pd.DataFrame) -> Iterator[Compared
     others = effects[effects["measure"] != ITSELF]
     for measure, needs, effect in ((AGAIN, RETRAINING, again), *_matrices(others)):
         given = effect.reindex(index=exact.index, columns=exact.columns).to_numpy(float)
-        found, placebo = (
-            MeanAgreement(correlation_of_columns(given, side)) for side in (truth, shuffled)
-        )
+        found, placebo = (MeanAgreement(given, side) for side in (truth, shuffled))
         yield Compared(measure, needs, CROSS, found, placebo)
 
 
@@ -317,7 +317,8 @@ def _of_halves(
 ) -> Iterator[Compared]:
     """The linear datamodelling score: minus the loss on halves, by the sum over what they keep.
 
-    A string's own effect counts, as in the score's source.
+    A string's own effect counts. In the score's source, the strings are test examples, which have
+    none: see `_of_unseen`.
     """
     loss, again, kept = (
         halves.pivot(index="half", columns="string_id", values=name)
@@ -332,11 +333,12 @@ def _of_halves(
         predictions.append((measure, needs, kept.to_numpy(float) @ of_strings.to_numpy(float)))
     sides = (truth, shuffled)
     for measure, needs, predicted in predictions:
-        found, placebo = (MeanAgreement(correlation_of_columns(predicted, of)) for of in sides)
+        found, placebo = (MeanAgreement(predicted, of, together=2) for of in sides)
         yield Compared(measure, needs, HALVES, found, placebo)
     for measure, needs, predicted in predictions:
         if measure != ITSELF:  # whose prediction is the same for all halves with the string
-            found, placebo = (_apart(predicted, of, kept.to_numpy(bool)) for of in sides)
+            apart = kept.to_numpy(bool)
+            found, placebo = (MeanAgreement(predicted, of, apart, 2) for of in sides)
             yield Compared(measure, needs, APART, found, placebo)
 
 
@@ -363,19 +365,10 @@ def _of_unseen(
         predictions.append((measure, needs, kept.to_numpy(float) @ of_strings.to_numpy(float)))
     for measure, needs, predicted in predictions:
         found, placebo = (
-            MeanAgreement(correlation_of_columns(predicted, side))
+            MeanAgreement(predicted, side, together=2)
             for side in (-loss.to_numpy(), -_shuffled(loss))
         )
         yield Compared(measure, needs, UNSEEN_HALVES, found, placebo)
-
-
-def _apart(predicted: np.ndarray, truth: np.ndarray, kept: np.ndarray) -> MeanAgreement:
-    """The correlations over halves with the string, and over those without it, on average."""
-    parts = [
-        correlation_of_columns(predicted, np.where(kept == side, truth, np.nan))
-        for side in (True, False)
-    ]
-    return MeanAgreement(np.mean(parts, axis=0))
 
 
 def _values(

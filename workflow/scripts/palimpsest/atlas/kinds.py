@@ -42,12 +42,15 @@ statistic str: rank correlation (Spearman, with exact retraining), AUC (of the q
 value float?: the statistic; null if the exact values or those of the measure are all alike
 ceiling float?: the same of retraining once more; null likewise
 placebo float?: the same where the exact values are those of the placebos, which no training saw
-    (how much), or where the strings of the exact values are shuffled (whose, when); null likewise
+    (how much), or where the strings of the exact values are shuffled (whose, when: the mean over
+    200 shuffles); null likewise
 seconds float?: core-seconds that the measure costs for the run's training strings, beside the
     training of the model; null if unknown
 cost float?: `seconds` plus those of the model's training, over those of the model's training
 n_strings int: number of training strings in the statistic
-share_of_ceiling float?: the mean value over the mean ceiling; null if the ceiling is not above 0
+share_of_ceiling float?: the mean value over the root of the mean ceiling, which is the correlation
+    with what two retrainings have in common; null if the ceiling is not above 0, and for other
+    statistics than the rank correlation
 share_lower float?: lower end of its 95 % interval, over strings and seeds (bootstrap)
 share_upper float?: upper end of this interval
 """)
@@ -150,10 +153,10 @@ CONFORMAL = Kind(
     "self-influence, from cheap measures, have the exact value.",
     "results/atlas/{language}/conformal.parquet",
     columns(
-        f"""{RUN} held_out level n_strings shift told_apart refused coverage width weighted_coverage
-        weighted_width single single_coverage single_width""",
+        f"""{RUN} held_out level n_strings shift told_apart refused coverage width single
+        single_coverage single_width""",
         held_out="str: what the calibration does not share with these strings: string (half of the "
-        "strings of every run), seed, language, family (of the model) or size",
+        "distinct strings of all runs), seed, language, family (of the model) or size",
         told_apart="bool: whether `shift` is above 0.95; nothing should then be said of the "
         "strings",
         level="float: the probability that is stated",
@@ -164,9 +167,6 @@ CONFORMAL = Kind(
         coverage="float?: share of the strings whose interval has the exact value; null if all are "
         "refused",
         width="float?: median width of the intervals, nats per token; null likewise",
-        weighted_coverage="float?: coverage if the calibration is weighted towards strings like "
-        "the run's",
-        weighted_width="float?: width of these intervals",
         single="str: the best single measure, by the calibration",
         single_coverage="float?: coverage of intervals by this measure alone",
         single_width="float?: width of these intervals",

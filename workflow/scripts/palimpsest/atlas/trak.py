@@ -6,6 +6,10 @@ weights by its inverse times the gradient. The function whose gradients are take
 string itself, not the log odds of one label as in the source, because a string has many tokens; so
 the source's factor Q is 1. Nor are scores thresholded.
 
+Leaving a string out also takes it out of the curvature, so scores are divided by 1 - h, where h is
+the string's leverage. The source drops this factor, which is near 1 where strings are many; here it
+orders the strings.
+
 Source: Park et al., TRAK: Attributing Model Behavior at Scale (2023), section 3 (equation 13).
 """
 
@@ -57,9 +61,12 @@ def trak(
         gradients.load(weights)
         directions_PK = random_directions(gradients.n_parameters, size, [seed, n])
         every_NK = projected(gradients, rows, directions_PK.to(gradients.device))
-        solved_NK = inverse_kernel(every_NK, weighing.copies[train], damping)
-        own += np.einsum("nk,nk->n", every_NK, solved_NK)
-        cross += solved_NK[: len(train)] @ every_NK.T
+        copies = weighing.copies[train]
+        solved_NK = inverse_kernel(every_NK, copies, damping)
+        of_itself = np.einsum("nk,nk->n", every_NK, solved_NK)
+        left = 1 - copies * of_itself[: len(train)]
+        own += of_itself / np.append(left, np.ones(len(rows) - len(train)))
+        cross += solved_NK[: len(train)] @ every_NK.T / left[:, None]
         n += 1
     return Influence.of_products(own / n, cross / n, weighing, rows, measured)
 

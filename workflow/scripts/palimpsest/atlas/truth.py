@@ -99,6 +99,7 @@ def tables_of_run(
     if whole.run["variant"] != WHOLE_AGAIN:
         raise UserError(f"{run_name(whole.run)}: is not the training on all strings; {REMEDY}")
     strings = removed_in(trace, dataset, removals)
+    _check_halves(removals, others)
     exact = retrained(trace, dataset, strings, removals)
     once_more = retrained(whole, dataset, strings, others)
     about = {name: trace.run[name] for name in RUN}
@@ -147,6 +148,15 @@ def removed_in(trace: Trace, dataset: pd.DataFrame, removals: Sequence[Trace]) -
     if len(found) < 2:
         raise UserError(f"{run_name(trace.run)}: {len(found)} removals, and 2 are needed; {REMEDY}")
     return found.reset_index(drop=True)
+
+
+def _check_halves(removals: Iterable[Trace], again: Iterable[Trace]) -> None:
+    """Raise `UserError` unless both have the same halves, in the same order."""
+    one, other = (
+        [run.run["variant"] for run in runs if is_half(run)] for runs in (removals, again)
+    )
+    if one != other:
+        raise UserError(f"{len(one)} halves, and {len(other)} others once more: train both alike")
 
 
 def is_half(run: Trace) -> bool:
@@ -220,10 +230,6 @@ def half_rows(
     """The rows of the table `halves`, without the columns of the run."""
     names = [run.run["variant"] for run in removals if is_half(run)]
     kept = [~np.isin(ids, removed_strings(dataset, name)) for name in names]
-    if exact.halves.shape != again.halves.shape:
-        raise UserError(
-            f"{len(exact.halves)} halves, and {len(again.halves)} once more: train both alike"
-        )
     return pd.DataFrame(
         {
             "half": np.repeat([half_of(name) for name in names], len(ids)).astype(int),

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from palimpsest.atlas.kinds import HALVES, UNSEEN
 from palimpsest.claims import DIFFERENCE, RETRAINING, SHARE, statistic
 from palimpsest.estimates import Estimate, over_seeds
 
@@ -61,15 +62,13 @@ def difference(frontier: pd.DataFrame, measure: str, other: str, question: str) 
 
 @statistic(
     "frontier",
-    "linear datamodelling score of {measure} minus its rank correlation over single removals",
+    "linear datamodelling score of {measure} on training strings minus that on unseen strings",
     limits=TWICE,
     evidence=RETRAINING,
 )
-def score_beyond_singles(frontier: pd.DataFrame, measure: str) -> Estimate:
-    halves, singles = (
-        values(frontier, measure, question, "value") for question in ("whose, of halves", "whose")
-    )
-    return of_run(halves - singles)
+def score_beyond_unseen(frontier: pd.DataFrame, measure: str) -> Estimate:
+    halves, unseen = (values(frontier, measure, of, "value") for of in (HALVES, UNSEEN))
+    return of_run(halves - unseen)
 
 
 @statistic(

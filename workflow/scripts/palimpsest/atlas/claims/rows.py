@@ -7,7 +7,7 @@ there is nothing to find.
 """
 
 from palimpsest.atlas.claims import claim_statistics as statistics
-from palimpsest.atlas.kinds import AMOUNT, CROSS, HALVES, START, UNSEEN
+from palimpsest.atlas.kinds import AMOUNT, APART, CROSS, HALVES, START, UNSEEN
 from palimpsest.claims import Claim, above, at_least, between
 
 QUESTIONS = {
@@ -52,8 +52,9 @@ CLAIMS = [
     ),
     Claim(
         "atlas_amount",
-        "The mean loss over the epochs says more of how much a string is memorised than the last.",
-        statistics.difference.of(measure="mean_loss", other="recollection", question=AMOUNT),
+        "The mean loss over the epochs says more of how much a string is memorised than a high "
+        "loss at the end.",
+        statistics.difference.of(measure="mean_loss", other="high_loss", question=AMOUNT),
         above(0),
         on_request=True,
     ),
@@ -100,15 +101,15 @@ CLAIMS = [
     ),
     Claim(
         "atlas_whose",
-        "Near strings are those that lowered the loss of a string.",
+        "Near strings lowered the loss of a string more than others did.",
         statistics.beyond_placebo.of(measure="near_strings", question=CROSS),
         above(0),
         on_request=True,
     ),
     Claim(
         "atlas_whose",
-        "The effects of single removals add up to those of random halves.",
-        statistics.beyond_placebo.of(measure="single removals", question=HALVES),
+        "The effects of single removals add up to those of random halves, the string itself apart.",
+        statistics.beyond_placebo.of(measure="single removals", question=APART),
         at_least(USEFUL),
         on_request=True,
     ),
@@ -129,8 +130,9 @@ CLAIMS = [
     ),
     Claim(
         "atlas_whose",
-        "The linear datamodelling score of TRAK is far above its correlation with single removals.",
-        statistics.score_beyond_singles.of(measure="trak"),
+        "The linear datamodelling score of TRAK is far higher on training strings than on unseen "
+        "ones.",
+        statistics.score_beyond_unseen.of(measure="trak"),
         at_least(FAR),
         on_request=True,
     ),
