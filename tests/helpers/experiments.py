@@ -80,7 +80,7 @@ OF_FULL_MODELS = {
     *("recited", "explained", "private_shares", "audit_findings"),
     *("checkpoint_answers", "checkpoint_scores", "checkpoint_metrics", "checkpoint_gaps"),
     *("checkpoint_forget_quality", "checkpoint_membership", "checkpoint_tests"),
-    *("retrained", "influence", "halves", "contenders", "frontier", "atlas"),
+    *("retrained", "influence", "halves", "curves", "contenders", "frontier", "atlas"),
     *("gradient_scores", "gradient_effects", "gradient_costs"),
     *("panel_rows", "panel_outcomes", "measured_panel", "panels_effects", "panels_persistence"),
     *(

@@ -58,6 +58,7 @@ def outputs(settings: Settings) -> Iterator[str]:
     if settings.block("atlas")["models"]:
         for language in settings.block("atlas")["languages"]:
             yield fill(kinds.CONFORMAL.path, language=language)
+        yield kinds.STRINGS_PAGE
 
 
 def unfinished(settings: Settings) -> Iterator[Unfinished]:
