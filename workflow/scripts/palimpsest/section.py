@@ -114,7 +114,8 @@ class Section:
     `parts`. `unused` gives keys of the block that have no effect, and why; if a user set one, a
     line says so. `schema` may add values from the section's code to the block's schema. `targets`
     names other targets of Snakemake that need the section only. `follows` are the keys of the block
-    whose values come from a list elsewhere.
+    whose values come from a list elsewhere. `page` is the path of an HTML page that is among the
+    section's files; its page of the report has a link to it.
 
     The section's kinds, claims, headline and part of the report are found by their location: KINDS
     of `kinds`, CLAIMS and QUESTIONS of `claims`, the function `rows` of `headline` and the function
@@ -145,6 +146,7 @@ class Section:
     parts: tuple[Part, ...] = ()
     targets: tuple[str, ...] = ()
     follows: tuple[PartOf, ...] = ()
+    page: str = ""
 
     @property
     def package(self) -> str:

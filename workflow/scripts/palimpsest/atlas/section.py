@@ -91,4 +91,5 @@ SECTION = Section(
     unfinished=unfinished,
     judged=(kinds.FRONTIER, kinds.CONFORMAL),
     reported=(kinds.ATLAS,),
+    page=kinds.STRINGS_PAGE,
 )

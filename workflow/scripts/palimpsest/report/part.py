@@ -43,7 +43,8 @@ class Part:
 
     `questions` maps keys to questions in words; the section's claims are those whose `question` is
     one of these keys. `glossary` maps terms to their meaning. `figures_of` maps claims to the names
-    of the figures that are drawn from the tables on which the claim is tested.
+    of the figures that are drawn from the tables on which the claim is tested. `page` is the path
+    of the section's own page, if it delivers one.
     """
 
     name: str = ""
@@ -55,6 +56,7 @@ class Part:
     questions: Mapping[str, str] = field(default_factory=dict)
     glossary: Mapping[str, str] = field(default_factory=dict)
     figures_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    page: str = ""
 
 
 def chapters_of(
@@ -92,18 +94,26 @@ def with_words(
 
 
 def part_of(
-    section: Section, tables: Mapping[str, pd.DataFrame], facts: Mapping[str, Any] = EMPTY
+    section: Section,
+    tables: Mapping[str, pd.DataFrame],
+    facts: Mapping[str, Any] = EMPTY,
+    page: str = "",
 ) -> Part:
     """The part of a section; its figures and claims alone if it has no module `report`.
 
     `tables` maps the names of the kinds in `section.reported` to stacked tables. `facts` are
-    arguments that depend on the configuration, for the functions that have them.
+    arguments that depend on the configuration, for the functions that have them. `page` is as in
+    `Part`.
     """
     if section.location("report"):
         part = section.load("report")
         made = part(tables, **those_of(part, facts))
         return replace(
-            made, name=section.name, title=section.title, figures_of=figures_of_claims(section)
+            made,
+            name=section.name,
+            title=section.title,
+            figures_of=figures_of_claims(section),
+            page=page,
         )
     ids = dict.fromkeys(figure.chapter for figure in section.figures)
     claims = section.location("claims")
@@ -113,6 +123,7 @@ def part_of(
         chapters=tuple(Chapter(name, section.title) for name in ids),
         questions=named(f"{claims.split(':')[0]}:QUESTIONS") if claims else EMPTY,
         figures_of=figures_of_claims(section),
+        page=page,
     )
 
 
