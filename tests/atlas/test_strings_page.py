@@ -201,6 +201,16 @@ def test_many_strings_are_kept_in_short(made, runs, tmp_path, monkeypatch):
     assert one["columns"]["loss"].reshape(-1, one["n"]) == pytest.approx(loss, abs=SHORT.loss / 2)
 
 
+def test_strings_without_a_placebo_have_no_curve_of_it(made, tmp_path):
+    datasets = [table[table["count"] > 0] for table in made["datasets"]]
+    curves = [table.assign(placebo_loss=np.nan) for table in made["curves"]]
+    given_now = {**made, "datasets": datasets, "curves": curves}
+    strings_page.strings_page(str(tmp_path / "strings.html"), **given_now)
+    columns = read((tmp_path / "strings.html").read_text())[0]["columns"]
+    assert np.isnan(columns["placebo"]).all()
+    assert len(columns["placebo_loss"]) == 0
+
+
 def test_symbols_of_several_letters_keep_their_blanks(made, runs, tmp_path):
     datasets = [
         table.assign(text=table["text"].str.replace("9", "nine")) for table in made["datasets"]
