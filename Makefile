@@ -101,6 +101,7 @@ $(INSTALLED): requirements.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
 	$(CHECK)
+	@install -m 755 envs/palimpsest $(BIN)/palimpsest
 	@touch $@
 
 $(PRETRAINED): requirements-pretrained.txt $(INSTALLED)

@@ -1,6 +1,7 @@
 """The command `palimpsest`: what Snakemake is given, the studies that it makes, and the wheel."""
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -189,3 +190,57 @@ def test_a_wheel_has_the_workflow(tmp_path):
         installed = {path.relative_to(share) for path in share.glob(kind)}
         assert installed
         assert installed == {path.relative_to(source) for path in source.glob(kind)}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("plan exact", "snakemake plan exact --cores 1 --until plan"),
+        ("plan results/headline.csv -c2", "snakemake plan results/headline.csv -c2 --until plan"),
+        ("plan --config seeds=[0]", "snakemake plan --config seeds=[0] --cores 1"),
+        ("run plan exact", "snakemake plan exact --cores all"),
+    ],
+)
+def test_a_plan_of_targets_makes_none_of_them(words, expected, given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/config.yaml").touch()
+    (tmp_path / "Snakefile").touch()
+    main(words.split())
+    assert " ".join(given[0]) == expected
+
+
+def test_the_environment_of_a_clone_has_the_command(tmp_path):
+    """It runs the clone's own library, through links and by its name alone."""
+    clone = tmp_path / "clone"
+    (clone / ".venv/bin").mkdir(parents=True)
+    (clone / "workflow/scripts/palimpsest").mkdir(parents=True)
+    (clone / "workflow/scripts/palimpsest/command_line.py").write_text(
+        "import sys; print(__file__, *sys.argv[1:])"
+    )
+    shutil.copy(ROOT / "envs/palimpsest", clone / ".venv/bin")
+    (clone / ".venv/bin/python").symlink_to(sys.executable)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/.venv").symlink_to(clone / ".venv")  # an environment that two clones share
+    shutil.copytree(clone / "workflow", tmp_path / "other/workflow")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/palimpsest").symlink_to(clone / ".venv/bin/palimpsest")
+
+    def library_of(command, *folders) -> Path:
+        path = os.pathsep.join([*map(str, folders), os.environ["PATH"]])
+        done = subprocess.run(
+            [command, "run", "a b"],
+            env={"PATH": path},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert done.stdout.endswith("command_line.py run a b\n"), done.stderr
+        return Path(done.stdout.split(" run ")[0]).parents[3]
+
+    assert library_of(clone / ".venv/bin/palimpsest") == clone
+    assert library_of(tmp_path / "other/.venv/bin/palimpsest") == tmp_path / "other"
+    assert library_of("palimpsest", clone / ".venv/bin") == clone
+    assert library_of(tmp_path / "bin/palimpsest") == clone
+    assert library_of("clone/.venv/bin/palimpsest") == clone
+    assert "install -m 755 envs/palimpsest $(BIN)/palimpsest" in (ROOT / "Makefile").read_text()

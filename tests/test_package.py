@@ -81,6 +81,42 @@ def test_every_file_of_the_library_is_in_the_package(source, tmp_path):
     assert packed == {path.relative_to(LIBRARY.parent).as_posix() for path in files}
 
 
+WHAT_IS_PACKED = """
+import runpy, setuptools
+setuptools.setup = lambda data_files: print(*[file for _, files in data_files for file in files])
+runpy.run_path("setup.py")
+"""
+
+
+def packed(source) -> set[str]:
+    return set(run(sys.executable, "-c", WHAT_IS_PACKED, cwd=source).stdout.split())
+
+
+def test_files_that_git_does_not_know_are_not_packed(source, tmp_path):
+    """A user's languages and records lie in the folders of the clone."""
+    clone = tmp_path / "clone"
+    shutil.copytree(source, clone, ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    given = packed(clone)
+    mine = ("config/languages/mine.pcfg", "config/records/mine.jsonl")
+    for name in mine:
+        (clone / name).write_text("")
+    assert packed(clone) == {*given, *mine}, "without git, nothing tells them"
+    for name in mine:
+        (clone / name).unlink()
+    run("git", "init", "--quiet", clone)
+    run("git", "-C", clone, "add", "--all")
+    for name in mine:
+        (clone / name).write_text("")
+    assert packed(clone) == given
+    assert {"Snakefile", "config/languages/L1.pcfg", "workflow/rules/plan.smk"} < given
+    (clone / ".git/index").write_bytes(b"damaged")
+    done = subprocess.run(
+        [sys.executable, "-c", WHAT_IS_PACKED], cwd=clone, capture_output=True, text=True
+    )
+    assert "error: " in done.stderr
+    assert "git cannot list the files of this clone" in done.stderr
+
+
 def test_an_installed_library_is_its_own_code_alone(source, tmp_path):
     """Packages next to it are not hashed and not archived."""
     installed = tmp_path / "site-packages"

@@ -1,5 +1,6 @@
 """What every section has to have: the interface, whatever its question."""
 
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.datasets.kinds import KINDS as DATASET_KINDS
 from palimpsest.paths import values_in
 from palimpsest.planning.kinds import KINDS as PLANNING_KINDS
+from palimpsest.report.part import answers_of
 from palimpsest.sections import NAMES, SECTIONS
 from palimpsest.tables.claims import CLAIMS
 from palimpsest.tables.trace import TRACE
@@ -76,6 +78,24 @@ def test_no_two_parts_of_sections_share_a_name():
     assert not repeated(claim.claim for claim in claims)
     questions = {(claim.question, s.name) for s in SECTIONS for claim in s.load("claims")}
     assert not repeated(question for question, _ in questions)
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.name)
+def test_a_section_names_what_answers_its_question(section):
+    """Claims that it has and that can be tested, or sentences from its tables."""
+    assert section.answers or section.location("sentences")
+    claims = {claim.claim: claim for claim in section.load("claims")}
+    assert set(section.answers) <= claims.keys()
+    assert not any(claims[words].by_construction for words in section.answers)
+    # The first is said to be missing where it was not tested, so it is always asked for.
+    assert not any(claims[words].on_request for words in section.answers[:1])
+    assert [answer.claim for answer in answers_of(section)] == [*section.answers]
+
+
+def test_an_answer_that_is_no_claim_is_refused():
+    section = replace(BY_NAME["unlearning"], answers=("Nobody claims this.",))
+    with pytest.raises(ValueError, match=r"'unlearning' has no claim 'Nobody claims this\.'"):
+        answers_of(section)
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.name)

@@ -1,5 +1,7 @@
 """A target checks the blocks that it needs, and no others; a block with a mistake is not built."""
 
+import re
+
 import pytest
 
 from helpers.experiments import DEFAULT, ROOT, experiment, message
@@ -212,3 +214,11 @@ def test_tables_of_runs_need_no_block(section):
         "unlearning": "results/unlearning/forgetting/opt-1.3b-twin/L1/n256-seed0/scores.parquet",
     }[section]
     experiment(DEFAULT, command_line={section: None}, targets=[path])
+
+
+def test_dry_runs_of_the_page_do_not_print_every_job():
+    """Hundreds of jobs, of several lines each, would hide the counts and the reasons."""
+    page = (ROOT / "docs/targets.md").read_text()
+    runs = re.findall(r"^.*--dry-run.*$", page, re.MULTILINE)
+    assert runs
+    assert all("--dry-run --quiet rules" in line for line in runs)

@@ -8,14 +8,23 @@ import pytest
 from matplotlib.text import Text
 
 from palimpsest.atlas import kinds
-from palimpsest.atlas.contenders import CONTENDERS, GRADIENTS
-from palimpsest.atlas.figures.atlas import QUESTIONS, atlas
+from palimpsest.atlas.contenders import CONTENDERS, GRADIENTS, RETRAINING
+from palimpsest.atlas.figures import atlas as of_strings
+from palimpsest.atlas.figures import atlas_whose as of_pairs
+from palimpsest.atlas.figures.atlas import atlas
+from palimpsest.atlas.figures.atlas_whose import atlas_whose
+from palimpsest.atlas.report import best_rows, part
+from palimpsest.atlas.sentences import sentences
 from palimpsest.atlas.titles import TITLES, title_of
 from palimpsest.figures import style
 
 pytestmark = pytest.mark.figures
 
+NEEDS = {"retraining": RETRAINING}
 MEASURES = ("retraining", "recollection", "ek-fac", "copies")
+
+
+QUESTIONS = {**of_strings.QUESTIONS, **of_pairs.QUESTIONS}
 
 
 def table(models=("opt-1.3b-twin", "llama-3.2-1b-twin"), sizes=(64,), questions=QUESTIONS):
@@ -23,7 +32,11 @@ def table(models=("opt-1.3b-twin", "llama-3.2-1b-twin"), sizes=(64,), questions=
     rows = [
         {
             **{"model": model, "language": "L2", "size": size, "measure": measure},
-            **{"needs": "all losses", "question": question, "statistic": "rank correlation"},
+            **{
+                "needs": NEEDS.get(measure, "all losses"),
+                "question": question,
+                "statistic": "rank correlation",
+            },
             **{"value": value, "lower": value - 0.1, "upper": value + 0.1, "n_seeds": 3},
             **{"ceiling": 0.9, "placebo": 0.02, "share_of_ceiling": value, "share_lower": 0.1},
             **{"share_upper": 0.9, "cost": 1.25 if measure != "retraining" else 104.0},
@@ -41,9 +54,9 @@ def words_in(figure) -> str:
 
 @pytest.mark.parametrize("rows", [table(), table(models=["opt-1.3b-twin"], sizes=(16, 64))])
 def test_measures_have_names_costs_and_a_ceiling(rows):
-    words = words_in(atlas(rows))
-    for part in ("Loss (recollection) (1.25)", "EK-FAC (1.25)", "ceiling", "placebo"):
-        assert part in words
+    words = words_in(atlas(rows)) + words_in(atlas_whose(rows))
+    for shown in ("Loss (recollection) (1.25)", "EK-FAC (1.25)", "ceiling", "placebo"):
+        assert shown in words
     for question in QUESTIONS.values():
         assert question in words
 
@@ -65,3 +78,33 @@ def test_every_measure_has_a_title():
     assert {contender.name for contender in CONTENDERS} <= set(TITLES)
     assert set(GRADIENTS) <= set(TITLES)
     assert title_of("mine") == "mine"
+
+
+# The report
+
+
+def test_the_report_shows_the_best_measures_and_the_loss():
+    rows = best_rows(table(models=["opt-1.3b-twin"], questions=["how much"]))
+    values = [float(row["value"].split()[0]) for row in rows]
+    assert values == sorted(values, reverse=True)
+    assert {row["measure"] for row in rows} == {"Loss (recollection)", "EK-FAC", "Copies"}
+    html = str(part({kinds.ATLAS.name: table()}).chapters[0].before)
+    assert html.count("<tr>") - 1 == len(best_rows(table()))
+    assert not part({}).chapters[0].before
+
+
+def test_the_first_page_says_the_best_measure_with_ceiling_placebo_and_loss():
+    rows = table(models=["opt-1.3b-twin"])
+    rows.loc[rows["measure"] == "copies", "value"] = 0.99
+    (said,) = sentences({kinds.ATLAS.name: rows})
+    assert said.text.startswith("Copies orders 64 training strings of L2 under opt-1.3b-twin")
+    assert "0.99 [" in said.text
+    for words in ("Retraining once more: 0.9;", "placebo: 0.02;", "the loss: ", "of 3 measures"):
+        assert words in said.note
+    assert not list(sentences({}))
+
+
+def test_without_an_order_the_first_page_says_what_would_decide():
+    (said,) = sentences({kinds.ATLAS.name: table(models=["m"]).assign(value=np.nan)})
+    assert "has no order" in said.text
+    assert "would decide" in said.note

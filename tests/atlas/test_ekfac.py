@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from helpers.families import FAMILIES
 from helpers.string_gradients import by_autograd, strings, twin, weighing
 from palimpsest.atlas import ekfac
 from palimpsest.atlas.ekfac import DAMPING, drawn, ekfac_influence, linear_layers
@@ -14,10 +15,10 @@ from palimpsest.errors import UserError
 from palimpsest.training.batches import IGNORED, TokenisedStrings
 
 ROWS = np.arange(6)
-DRAWS = 2
+DRAWS, OPT = 2, "opt-1.3b"
 
 
-def tiny(family: str = "opt-1.3b", **sizes):
+def tiny(family: str = OPT, **sizes):
     """Few enough weights that the matrix of a layer can be written out; in float64."""
     return twin(family, seed=1, **{"twin_hidden": 4, "twin_layers": 1, **sizes}).double()
 
@@ -84,8 +85,7 @@ def written_out(model, encoded, weighs, table) -> np.ndarray:
     return total * np.maximum(weighs.copies, 1)[:, None] / weighs.n_tokens
 
 
-@pytest.mark.parametrize("family", ["opt-1.3b", "llama-3.1-8b", "pythia-6.9b"])
-@pytest.mark.parametrize("at_once", [1, 4])
+@pytest.mark.parametrize(("family", "at_once"), [*((name, 4) for name in FAMILIES), (OPT, 1)])
 def test_influence_is_that_of_written_out_matrices(monkeypatch, family, at_once):
     """With and without biases, strings of other lengths in a batch, copies, and unseen strings."""
     monkeypatch.setattr(ekfac, "AT_ONCE", at_once)
@@ -177,9 +177,9 @@ def test_draws_differ_by_seed_and_are_repeated():
 def test_a_head_counts_unless_it_is_the_embedding():
     heads = {
         family: [name for name in linear_layers(tiny(family)) if "layers" not in name]
-        for family in ("opt-1.3b", "llama-3.1-8b")
+        for family in (OPT, "llama-3.1-8b")
     }
-    assert heads == {"opt-1.3b": [], "llama-3.1-8b": ["lm_head"]}
+    assert heads == {OPT: [], "llama-3.1-8b": ["lm_head"]}
     encoded = strings()
     with pytest.raises(UserError, match="no linear layer"):
         ekfac_influence(nn.Embedding(3, 2), encoded, weighing(encoded), ROWS)

@@ -14,6 +14,7 @@ from palimpsest import tables
 from palimpsest.audit.checkpoints.comparing import compare
 from palimpsest.audit.checkpoints.kinds import OF_SETS, OPEN_UNLEARNING, ROLES
 from palimpsest.audit.report import part
+from palimpsest.audit.sentences import sentences
 
 N = 12  # records of each split
 SPLITS = np.repeat(["forget", "retain", "holdout"], N)
@@ -189,6 +190,20 @@ def test_the_report_says_a_sentence_of_each_unlearned_model(made):
     assert "only 20 labellings" in chapter.after
     assert "split holdout" not in chapter.after
     assert "no intervals" not in chapter.after
+
+
+def test_the_first_page_says_the_same_sentences(made):
+    """The share with its interval; controls and placebos are the note."""
+    found, _ = made
+    (chapter,) = [one for one in part(found).chapters if one.id == "checkpoints"]
+    said = [*sentences(found)]
+    assert len(said) == chapter.before.count("<p>") > 1
+    for one in said:
+        assert f"<p>{one.text} {one.note}" in chapter.before
+    (half,) = [one for one in said if "half-0" in one.text]
+    assert re.search(r"closed <b>0\.49\d* \[", half.text)
+    assert "under retrained models, the placebo, of 0." in half.note
+    assert not [*sentences({})]
 
 
 def test_what_the_records_do_not_have_is_left_out_with_a_sentence():

@@ -18,6 +18,10 @@ Rows of queries: 300 queries from the corpus and 300 others, whose perplexity fo
 alike; documents of 15 queries have levels of their own. The peer is Fisher's interval of the
 difference of the correlations, as if all queries were independent.
 
+Rows of bins: how often the interval of a bin of perplexities misses their mean. Documents have a
+level of their own and are equally large or not, and perplexities are skewed. The peer is Student's
+interval over the queries.
+
 Last rows: density and loss at equal distance. Both follow the distance along curves, and nothing
 else connects them. The peer is the partial rank correlation with straight lines.
 """
@@ -45,6 +49,7 @@ from palimpsest.density.associations import (  # noqa: E402
     spearman,
     spearman_given,
 )
+from palimpsest.density.bins import binned  # noqa: E402
 from palimpsest.density.claims.in_distribution import more_clearly  # noqa: E402
 from palimpsest.density.earlier import FEWEST_STARTS, compared  # noqa: E402
 from palimpsest.density.kinds import TRAINED, UNSEEN  # noqa: E402
@@ -53,6 +58,8 @@ from palimpsest.statistics import rank_association, student  # noqa: E402
 
 SEEDS, STUDIES, LEVEL = 5, 300, 5.0
 N_TRAINED, N_UNSEEN = 31, 160  # strings of a seed
+OF_BINS = 1000
+BETWEEN, WITHIN = 0.5, 0.5  # deviations of log perplexities, of documents and of their queries
 NOISE: dict[str, Callable] = {
     "normal": lambda chance, n: chance.normal(size=n),
     "skewed": lambda chance, n: 1.5 * chance.exponential(size=n) - 1,
@@ -136,6 +143,25 @@ def of_queries(n_studies: int, of_document: float) -> Row:
     return of_false_positives(name, found[0], n_studies, 100 * found[1] / n_studies, LEVEL)
 
 
+def of_bins(n_studies: int, n_documents: int, unequal: bool) -> Row:
+    """Bins missed; the truth is the mean over all documents."""
+    chance, found = np.random.default_rng(5), np.zeros(2)
+    truth = np.exp((BETWEEN**2 + WITHIN**2) / 2)
+    for _ in range(n_studies):
+        sizes = chance.lognormal(1.2, 0.9, n_documents) if unequal else np.full(n_documents, 5)
+        document = np.repeat(np.arange(n_documents), np.maximum(1, sizes.astype(int)))
+        level = BETWEEN * chance.standard_normal(n_documents)[document]
+        y = np.exp(level + WITHIN * chance.standard_normal(len(document)))
+        table = pd.DataFrame({"string_id": np.arange(len(y)), "document": document, "y": y})
+        (bin,) = binned(table.assign(length=9, x=y), "perplexity", 1).itertuples()
+        of_queries = student(y)
+        ends = (bin.lower, bin.upper), (of_queries.lower, of_queries.upper)
+        found += [not low <= truth <= high for low, high in ends]
+    ours, peer = 100 * found / n_studies
+    name = f"a bin, {n_documents} documents, {'unequal' if unequal else 'equal'} sizes"
+    return shown(name, ours, peer, "% missed", peer / max(ours, 0.5))
+
+
 def rows(tiny: bool) -> Iterator[Row]:
     """All rows."""
     n = 2 if tiny else STUDIES
@@ -154,6 +180,9 @@ def rows(tiny: bool) -> Iterator[Row]:
                 yield shown(name, ours, peer, "%", peer / max(ours, 0.5))
     for of_document in (0.0, 1.0):
         yield of_queries(n, of_document)
+    for n_documents in (20, 100):
+        for unequal in (False, True):
+            yield of_bins(n if tiny else OF_BINS, n_documents, unequal)
     for steepness, noise, size in ((1, 1, 312), (3, 0.3, 312), (6, 0.05, 312), (3, 0.3, 48)):
         name = f"curves, steepness {steepness}, noise {noise:g}, {size} strings"
         yield false_positives(name, n, of_curves, steepness, noise, size)

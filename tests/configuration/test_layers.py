@@ -91,7 +91,7 @@ def test_a_table_of_ones_own_is_named_where_the_defaults_need_other_models(files
 
 
 def test_an_opened_block_has_the_defaults_and_not_what_null_took_out(files):
-    """And an error about a default names the default's file."""
+    """And an error about a default names the user's last file, and that of the default."""
     before, shut, again = files(
         "unlearning: {n: 8, size: 0}", "unlearning: null", "unlearning: {pool: 300}"
     )
@@ -109,7 +109,8 @@ def test_an_opened_block_has_the_defaults_and_not_what_null_took_out(files):
     shut.write_text("unlearning: null")
     again.write_text("unlearning: {n: 400, setups: [bootstrap]}")
     said = message(lambda: experiment(DEFAULT, before, shut, again))
-    assert said.startswith(f"{DEFAULT}: unlearning/pool: 256 models are fewer than unlearning/n")
+    assert said.startswith(f"{again}: unlearning/pool: 256 models are fewer than unlearning/n")
+    assert said.endswith(f"the value is that of {DEFAULT}: set the key in {again}")
 
 
 def test_null_leaves_all_studies_out(files):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from helpers.experiments import DEFAULT, experiment, message
+from helpers.experiments import DEFAULT, ROOT, experiment, message
 from palimpsest.configuration.sources import of_command_line
 
 
@@ -106,3 +106,18 @@ def test_later_entries_of_the_command_line_override_earlier_ones():
 def test_a_text_in_quotes_is_a_text(entry, value):
     assert of_command_line([entry]) == {"title": value}
     assert of_command_line(['languages=["010"]']) == {"languages": ["010"]}
+
+
+def test_a_value_of_the_default_is_mended_in_the_file_that_the_user_gave(tmp_path):
+    """The shipped file may be installed, and is the same for all studies."""
+    given = tmp_path / "mine.yaml"
+    given.write_text("title: mine")
+    default = tmp_path / "default.yaml"
+    text = (ROOT / "config/config.yaml").read_text()
+    default.write_text(text.replace("predict_end: false", "predict_end: 3"))
+    said = message(lambda: experiment(default, given))
+    wrong = "datasets/predict_end: 3 is not allowed; must be true or false"
+    assert said == f"{given}: {wrong}; the value is that of {default}: set the key in {given}"
+    alone = message(lambda: experiment(default))
+    assert alone.startswith(f"{default}: {wrong}")
+    assert "the value is that of" not in alone

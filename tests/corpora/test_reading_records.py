@@ -85,7 +85,7 @@ def test_no_prompt_at_all_is_an_empty_text(tmp_path):
         ({"split": ["training", "test"]}, ":1: split 'training' is no such part (did you mean 'tr"),
         ({"split": ["test", "held_out"]}, ":2: split 'held_out' is no such part (did you mean 'ho"),
         ({"split": ["validation", "test"]}, ":1: split 'validation' is no such part; mend the row"),
-        ({"split": ["train", None]}, "mine.jsonl:2: split is empty; mend the row"),
+        ({"split": ["train", None]}, "mine.jsonl:2: split is null or missing; mend the row"),
         (
             {"copies": [1, 0]},
             "mine.jsonl:2: copies 0 is not a whole number from 1; mend the row or leave the record "
@@ -95,7 +95,7 @@ def test_no_prompt_at_all_is_an_empty_text(tmp_path):
         ({"copies": [1, -1]}, "mine.jsonl:2: copies -1 is not a whole number from 1"),
         ({"copies": [1, 2**53]}, "mine.jsonl:2: copies 9007199254740992 is not a whole number"),
         ({"copies": [1, "many"]}, "mine.jsonl:2: copies 'many' is not a finite number"),
-        ({"copies": [1, None]}, "mine.jsonl:2: copies is empty"),
+        ({"copies": [1, None]}, "mine.jsonl:2: copies is null or missing"),
         ({"prompt": ["Say: ", ["a"]]}, "mine.jsonl:2: prompt ['a'] is not a name"),
         (
             {"prompt": ["Say: ", "\ud800"]},

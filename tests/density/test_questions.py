@@ -159,8 +159,8 @@ WRONG = {
     "a number beyond the choices": ({"answer": 4}, "answer 4 is none of the 4 choices"),
     "one choice": ({"choices": ["one"], "answer": 0}, "has 1, and a question needs two"),
     "a choice twice": ({"choices": ["one", "one"], "answer": 0}, "has one choice twice"),
-    "no answer": ({"answer": None}, "answer is empty"),
-    "no question": ({"question": None}, "question is empty"),
+    "no answer": ({"answer": None}, "answer is null or missing"),
+    "no question": ({"question": None}, "question is null or missing"),
     "an unknown split": ({"split": "exam"}, "split 'exam' is no such part"),
 }
 

@@ -11,6 +11,7 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from helpers.detector_worlds import judged
+from helpers.drawn_titles import covering_titles
 from helpers.record_worlds import shares as record_shares
 from palimpsest import tables
 from palimpsest.atlas.figures import FIGURES as ATLAS_FIGURES
@@ -545,6 +546,18 @@ def unused_tick_labels(figure):
                 if not min(limits) <= tick.get_loc() <= max(limits):
                     unused |= {tick.label1, tick.label2}
     return unused
+
+
+def test_titles_do_not_cover_each_other(drawn):
+    """Those of the panels, of the parts and of the figure."""
+    assert not covering_titles(drawn)
+
+
+def test_titles_have_space_beside_the_longest_legend():
+    """Strings with every number of copies, and a ceiling, as in the default experiment."""
+    frame = table("exact", "one model, one seed")
+    copies = np.resize([1, 3, 5, 9], len(frame))
+    assert not covering_titles(draw("exact", frame.assign(count=copies)))
 
 
 def test_legends_do_not_cover_panels(drawn):

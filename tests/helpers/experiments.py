@@ -43,6 +43,7 @@ def experiment(
     schemas: str | Path = SCHEMAS,
     targets: Iterable[str] | None = None,
     is_job: bool = False,
+    planned: Iterable[str] = (),
 ) -> Experiment:
     """The experiment of some files, or of a configuration that was read from them.
 
@@ -51,7 +52,7 @@ def experiment(
     read = configuration(*files) if config is None else config
     sources = Sources(list(files), command_line)
     return Experiment(
-        laid_over(read, command_line or {}), sources, schemas, sections, targets, is_job
+        laid_over(read, command_line or {}), sources, schemas, sections, targets, is_job, planned
     )
 
 
@@ -80,7 +81,8 @@ OF_FULL_MODELS = {
     *("recited", "explained", "private_shares", "audit_findings"),
     *("checkpoint_answers", "checkpoint_scores", "checkpoint_metrics", "checkpoint_gaps"),
     *("checkpoint_forget_quality", "checkpoint_membership", "checkpoint_tests"),
-    *("retrained", "influence", "halves", "curves", "contenders", "frontier", "atlas"),
+    *("retrained", "influence", "halves", "curves", "contenders", "frontier"),
+    *("atlas", "atlas_whose"),
     *("gradient_scores", "gradient_effects", "gradient_costs"),
     *("panel_rows", "panel_outcomes", "measured_panel", "panels_effects", "panels_persistence"),
     *(

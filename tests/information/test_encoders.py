@@ -74,7 +74,7 @@ def without_a_label(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 WRONG_RECORDS = {
-    "no label": (without_a_label, {}, "mine.jsonl:4: label is empty; mend the row or leave the"),
+    "no label": (without_a_label, {}, "mine.jsonl:4: label is null or missing; mend the row or"),
     "one label": (
         lambda frame: frame.assign(label="good"),
         {},

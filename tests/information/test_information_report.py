@@ -132,7 +132,7 @@ def test_the_report_has_given_activations_by_dose_or_by_name():
     assert "25\N{NO-BREAK SPACE}%" in text
     named = {GIVEN_LAYERS.name: given_layers((None, None), 1)}
     text = {each.id: each.before for each in part(named).chapters}["given"]
-    assert "<td>model-1-0</td>" in text
+    assert ">model-1-0</td>" in text
     assert "nan" not in text
 
 

@@ -150,7 +150,7 @@ def test_a_text_of_another_language_is_refused(people):
 def test_what_is_no_list_of_texts_is_refused(people):
     (string,) = people.sample(1, seed=0)
     for wrong in ("".join(string), [string]):
-        with pytest.raises(TypeError, match="texts is a list of str"):
+        with pytest.raises(TypeError, match=r"a list of texts \(str\), such as \[\"\".join\("):
             field_losses(people, wrong)
 
 

@@ -11,7 +11,7 @@ from palimpsest.planning.memory import GB
 from palimpsest.planning.plan import Planner
 from palimpsest.planning.summary import additions, summary
 from palimpsest.planning.wall_time import at_least, longest_chain
-from palimpsest.regimes import SINGLE, LeaveOneOut, OnePass, Replicates
+from palimpsest.regimes import SINGLE, LeaveOneOut, OnePass, Removals, Replicates
 from palimpsest.requests import CHECKPOINTS, Runs
 from palimpsest.section import Derived
 
@@ -138,11 +138,14 @@ def test_a_job_of_twins_takes_as_long_as_all_its_runs(default):
     one = planner.duration(*named).seconds
     assert planner.job_seconds(*named, 67) - TWIN_START_SECONDS == pytest.approx(67 * one)
     without = planner.duration(*named, regime=LeaveOneOut())
+    crossed = planner.duration(*named, regime=Removals())
     assert without.training == planner.duration(*named).training
     # Measured on two strings, not on 64 and on 96 in each of the test set and the strings set apart
     assert without.measuring == pytest.approx(
         planner.duration(*named).measuring * 2 / (64 + 2 * 96)
     )
+    # Removals measure all strings, each with its placebo.
+    assert crossed.measuring == pytest.approx(64 * without.measuring)
     job = planner.job_seconds(*named, {SINGLE: 3, LeaveOneOut(): 64})
     assert job - TWIN_START_SECONDS == pytest.approx(3 * one + 64 * without.seconds)
 
@@ -309,10 +312,10 @@ def test_the_plan_says_who_asks_for_what():
     """Every training is counted once, and a study that adds models of its own names them."""
     whole = experiment(DEFAULT)
     total = sum(len(runs.seeds) * runs.trainings for runs in whole.requests)
-    assert sum(sum(of_models.values()) for of_models in whole.added.values()) == total
-    assert set(whole.added["exact"]) == {"opt-1.3b-twin"}
-    assert "extraction" not in whole.added  # it reads what others train
-    header, _, *rows, _, last = additions(whole.added).splitlines()
+    assert sum(sum(of_models.values()) for of_models in whole.bill.added.values()) == total
+    assert set(whole.bill.added["exact"]) == {"opt-1.3b-twin"}
+    assert "extraction" not in whole.bill.added  # it reads what others train
+    header, _, *rows, _, last = additions(whole.bill.added).splitlines()
     assert header.split() == ["asked", "for", "by", "runs", "models"]
     assert rows[2].split() == ["exact", "260", "opt-1.3b-twin"]
     assert last.split() == ["all", f"{total:,}"]

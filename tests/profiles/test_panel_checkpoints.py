@@ -176,7 +176,7 @@ def test_a_checkpoint_that_is_not_there_is_one_line(made, tmp_path):
 
 WRONG_STEPS = {
     "fewer steps than rows": (np.array(STEPS[:-1]), "has the steps of 23 rows, and "),
-    "a step of a row in two columns": (np.array([STEPS] * 2), "must be one of 24 numbers"),
+    "a step of a row in two columns": (np.array([STEPS] * 2), "must be one of numbers [rows]"),
     "only rows that are trained on": (np.abs(STEPS), "0 rows are never trained on"),
     "steps that miss all checkpoints": (
         np.where(np.array(STEPS) > 0, 50, -1),

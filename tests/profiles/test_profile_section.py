@@ -1,5 +1,7 @@
 """The section `profiles`: what it asks for, and blocks that are refused in one line."""
 
+from pathlib import Path
+
 import pytest
 
 from helpers.experiments import DEFAULT, ROOT, experiment, message
@@ -122,14 +124,15 @@ def test_one_model_has_no_correlation():
     assert not [file for file in files if "correlations" in file or "exact" in file]
 
 
-def test_a_panel_is_a_path_or_a_block():
+def test_a_panel_is_a_path_or_a_block(tmp_path):
     """The short form and the long form, side by side; columns that are not named are the kind's."""
-    file = "config/panels/example.csv"
-    asked = {"short": file, "long": {"file": file, "unit": "document", "loss": "nll"}}
+    file, other = "config/panels/example.csv", str(tmp_path / "long.csv")
+    Path(other).write_text("document,time,cohort,nll\na,1,,2.5\n")
+    asked = {"short": file, "long": {"file": other, "unit": "document", "loss": "nll"}}
     block = experiment(DEFAULT, command_line={"profiles": {"panels": asked}}).settings.block(
         "profiles"
     )
     assert panels(block) == {
         "short": PanelFile("short", file, {}),
-        "long": PanelFile("long", file, {"unit": "document", "loss": "nll"}),
+        "long": PanelFile("long", other, {"unit": "document", "loss": "nll"}),
     }

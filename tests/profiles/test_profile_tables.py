@@ -9,6 +9,7 @@ import pytest
 
 from helpers import panel_worlds
 from helpers import profile_worlds as worlds
+from helpers.drawn_titles import covering_titles
 from palimpsest import tables
 from palimpsest.claims import judge_all
 from palimpsest.figures import style
@@ -388,6 +389,7 @@ def test_a_figure_is_drawn(world, study, own, tmp_path, figure):
     drawn = named(figure.draw)(*(given[kind.name] for kind in figure.tables))
     for axes in drawn.axes:
         assert axes.get_ylabel() or axes.get_xlabel() or axes.get_title("left")
+    assert not covering_titles(drawn)
     style.save(drawn, tmp_path / "figure.svg")
     assert (tmp_path / "figure.png").stat().st_size > 5000
     assert figure.caption.count(". ") == 1

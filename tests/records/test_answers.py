@@ -13,8 +13,13 @@ from scipy.stats import binom, norm
 from helpers.experiments import message
 from palimpsest import memorisation, records
 from palimpsest.errors import Notice
-from palimpsest.records.intervals import newcombe, quantile_levels, share_below_quantile
-from palimpsest.records.verdicts import _of_unseen
+from palimpsest.records.intervals import (
+    fewest_unseen,
+    newcombe,
+    quantile_levels,
+    share_below_quantile,
+)
+from palimpsest.records.verdicts import _of_unseen, _rank
 
 
 def simulated(rng, n=60, n_checkpoints=4, learned=0.0) -> records.Losses:
@@ -283,3 +288,22 @@ def test_both_sides_of_the_loss_attack_have_one_level():
         assert below[~trained].mean() == 1 / 19
         differences.append(below[trained].mean() - below[~trained].mean())
     assert np.mean(differences) == pytest.approx(1 / 20 - 1 / 19, abs=0.01)
+
+
+@given(st.floats(0.001, 0.999))
+def test_the_fewest_unseen_records_are_those_that_a_low_p_value_needs(false_alarms):
+    n = fewest_unseen(false_alarms)
+    assert _rank(n, false_alarms) >= 1
+    assert n == 0 or _rank(n - 1, false_alarms) == 0
+
+
+@pytest.mark.parametrize("n_unseen", [18, 19])
+def test_too_small_a_placebo_is_said(n_unseen, recwarn):
+    """With 19 records that are not trained on, a p-value of 0.05 is possible; with 18 it is not."""
+    given = simulated(np.random.default_rng(4), learned=2.0)
+    given = replace(given, trained=np.arange(60) >= n_unseen, loss=given.loss[:, ::-1])
+    found = records.answers(given, loss_threshold=None)
+    said = [str(warning.message) for warning in recwarn if warning.category is Notice]
+    few = "losses: 18 records never trained on; with fewer than 19, no p-value can be 0.05 or less"
+    assert said == ([f"{few}; give more of them"] if n_unseen == 18 else [])
+    assert (found.table["p_value"].min() <= 0.05) == (n_unseen == 19)

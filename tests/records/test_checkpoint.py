@@ -150,7 +150,7 @@ def test_records_without_ids_are_numbered(tmp_path):
     ("texts", "columns", "said"),
     [
         (["one", " "], {}, "records.jsonl:2: text ' ' has no words; mend the row"),
-        (["one", None], {}, "records.jsonl:2: text is empty"),
+        (["one", None], {}, "records.jsonl:2: text is null or missing"),
         (
             ["one", "two", "three"],
             {"id": ["a", "b", "a"]},

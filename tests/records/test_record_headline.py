@@ -1,11 +1,14 @@
 """The rows of records in the table `headline`."""
 
+import re
+
 import pandas as pd
 import pytest
 
 from helpers.record_worlds import shares
 from palimpsest.records import headline, kinds
-from palimpsest.records.report import share_rows
+from palimpsest.records.report import part, share_rows
+from palimpsest.records.sentences import sentences
 
 
 def test_shares_and_intervals_are_averaged_over_the_seeds():
@@ -56,3 +59,52 @@ def test_the_chapter_of_the_report_has_the_same_numbers():
     numbers = [float(number) for number in shown.split()]
     expected = of_table[["difference", "lower", "upper"]].tolist()
     assert numbers == pytest.approx(expected, rel=5e-3)
+
+
+def page(n_unseen, **facts):
+    found = part({kinds.SHARES.name: shares(["m"], [0]).assign(n_unseen=n_unseen)}, **facts)
+    return "".join(chapter.before for chapter in found.chapters)
+
+
+def test_the_page_says_that_no_record_can_be_found_with_too_few_unseen_ones():
+    few = "mine (18). With fewer than 19, no p-value can be 0.05 or less"
+    assert few in page(18)
+    assert "Too few" not in page(19)
+    assert "Too few" in page(19, false_alarms_of_records=0.01)
+
+
+# The sentence of the first page
+
+
+def test_a_model_says_the_share_of_its_records_that_is_told_apart_and_the_placebo():
+    """By the measure with the strongest evidence; memorised in one world, and not in the other."""
+    for memorised, share in ((True, 100), (False, 0)):
+        table = shares(["m"], [0, 1], memorised=memorised)
+        (said,) = sentences({kinds.SHARES.name: table})
+        rows = table[table["measure"] == "contextual"]
+        detected, lower, upper = rows[["detected", "detected_lower", "detected_upper"]].mean()
+        numbers = re.findall(r"\d+", said.text.partition("of the")[0])
+        expected = [round(100 * value) for value in (detected, lower, upper)]
+        assert [int(number) for number in numbers] == expected
+        assert abs(expected[0] - share) <= 15
+        placebo = f"{100 * rows['detected_unseen'].mean():.0f}\u00a0%"
+        assert f"Placebo: {placebo} of the others." in said.note
+        assert "By the measure contextual (retraining); interval over groups" in said.note
+
+
+@pytest.mark.filterwarnings("ignore:.*no record was never trained on")
+def test_without_a_placebo_the_sentence_says_what_would_decide():
+    (said,) = sentences({kinds.SHARES.name: shares(["m"], [0], placebo=False)})
+    assert "nothing shows how many of these calls are wrong" in said.text
+    assert "records of the same kind, never trained on, would decide" in said.note
+
+
+def test_few_unseen_records_tell_shares_and_no_single_record():
+    columns = ["detected", "detected_lower", "detected_upper", "detected_unseen"]
+    table = shares(["m"], [0]).assign(**dict.fromkeys(columns, float("nan")))
+    (said,) = sentences({kinds.SHARES.name: table})
+    row = table[table["measure"] == "contextual"].iloc[0]
+    assert f"{row['difference']:.3g} [" in said.text
+    assert "more are called memorised than of others" in said.text
+    assert "Too few records were never trained on" in said.note
+    assert not [*sentences({})]

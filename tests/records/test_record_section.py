@@ -269,3 +269,38 @@ def test_nothing_is_asked_for_by_default(files):
     made = asked(files, ())
     assert not list(records_section.outputs(made.settings))
     assert not list(records_section.requests(made.settings))
+
+
+def few(n):
+    return (
+        f"mine has {n} never trained on; with fewer than 19, no p-value can be 0.05 or less "
+        "(records/false_alarms), so no record can be detected; give more records that are not "
+        "trained on"
+    )
+
+
+def notes(made) -> list[str]:
+    return [note.partition("my.yaml: ")[2] for note in made.notes if "detected" in note]
+
+
+def test_too_few_unseen_records_are_said_before_anything_is_trained(files):
+    """30 records, of which 9 are held out; then with all that a p-value of 0.05 needs."""
+    trained = {"corpora": ["mine"], **TRAINED}
+    assert notes(asked(files, **trained)) == [f"records/corpora[0]: {few('9 records')}"]
+    assert not notes(asked(files, **trained, false_alarms=0.1))
+    assert not notes(asked(files, **trained, holdout=0.64))
+    assert notes(asked(files, **trained, holdout=0.6)) == [
+        f"records/corpora[0]: {few('18 records')}"
+    ]
+    # Said once of a corpus that is trained on and asked about
+    both = notes(asked(files, **trained, checkpoints=checkpoint()))
+    assert both == [f"records/corpora[0]: {few('9 records')}"]
+
+
+def test_it_is_said_of_a_checkpoint_as_well(files):
+    assert notes(asked(files, checkpoints=checkpoint())) == [
+        f"records/checkpoints/tiny/corpus: {few('0 records')}"
+    ]
+    sides = asked(files, ("sides",), checkpoints=checkpoint(corpus="sides"))
+    assert [note.count("sides has 10 records") for note in notes(sides)] == [1]
+    assert not notes(asked(files, ("two",), checkpoints=checkpoint(corpus="two")))  # 28 records

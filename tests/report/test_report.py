@@ -65,8 +65,9 @@ def test_every_figure_is_there_once_with_its_words(page, entries):
         assert entry.anchor in page.ids
         assert entry.command in page.text
     for kind in FIGURES.values():
-        assert page.text.count(f"{kind.title}, language L1. {kind.caption}") == 1
-    assert page.text.count("Language L<2 ") == len(FIGURES)
+        subject = f", {kind.drawn_for} L1" if kind.drawn_for else ""
+        assert page.text.count(f"{kind.title}{subject}. {kind.caption}") == 1
+    assert page.text.count(" L<2 ") == sum(bool(kind.drawn_for) for kind in FIGURES.values())
 
 
 def test_every_drawing_has_alternative_text(page, entries):
@@ -242,7 +243,15 @@ def test_a_figure_without_one_in_the_paper_names_none(text):
     of_density = ["density_regressions", "density_truth", "density_memorised"]
     of_information = ["information_associations", "information_epochs"]
     of_papers = [*of_memorisation, *unlearned, *of_profiles, *of_density, *of_information]
-    assert own == [*of_papers, "record_shares", "attack_roc", "planted_secrets", "checkpoint_gaps"]
+    assert own == [
+        *of_papers,
+        "record_shares",
+        "attack_roc",
+        "planted_secrets",
+        "checkpoint_gaps",
+        "atlas",
+        "atlas_whose",
+    ]
     named = re.findall(r'class="reason">Figures? [\w, ]+ of <cite>', text)
     assert len(named) == len(FIGURES) - len(own)
 

@@ -85,7 +85,7 @@ def test_the_methods_say_what_the_models_were(tmp_path):
     text = (tmp_path / "report.html").read_text()
     assert "1 is pretrained and 1 is a twin" in text
     for name, scale in (("opt-1.3b", "pretrained"), ("opt-1.3b-twin", "twin")):
-        assert f"<td>{name}</td>\n<td>{scale}</td>" in text
+        assert f'<td class="name">{name}</td>\n<td>{scale}</td>' in text
 
 
 def test_models_are_read_from_manifests(tmp_path):

@@ -27,8 +27,10 @@ from helpers.reports import (
     rendered,
 )
 from palimpsest import report
+from palimpsest.figures.figure import NOTHING_DRAWN
 from palimpsest.memorisation.section import SECTION as MEMORISATION
 from palimpsest.report import changes, claims
+from palimpsest.report.pages import unbroken
 from palimpsest.report.part import figures_of_claims, part_of
 from palimpsest.sections import FIGURES, NAMES, SECTIONS
 
@@ -136,6 +138,52 @@ def test_a_section_has_a_link_to_the_page_that_it_delivers(tmp_path):
     assert "strings.html" not in text_of(out.with_suffix(""), "memorisation")
 
 
+def figure_of(folder, name, tables, svg):
+    """A figure of memorisation, drawn as an SVG that is given."""
+    path = folder / f"figures/{name}-L1.svg"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(svg)
+    return report.FigureEntry(FIGURES[name], "L1", path, tuple(tables), f"make {name}")
+
+
+SVG = '<svg viewBox="0 0 9 9"><g id="{}"><text>Words</text></g></svg>'
+
+
+def test_of_many_tables_of_a_figure_the_first_of_each_name_are_linked(tmp_path):
+    tables = [tmp_path / f"seed{n}/{name}.parquet" for n in range(5) for name in ("a", "b")]
+    entry = figure_of(tmp_path, "tradeoff", tables, SVG.format("patch"))
+    rendered(tmp_path / "report.html", [entry], folder=tmp_path / "report")
+    page = Page((tmp_path / "report/memorisation.html").read_text())
+    linked = [link for link in page.links if link.endswith(".parquet")]
+    assert linked == [f"../seed{n}/{name}.parquet" for name in ("a", "b") for n in range(3)]
+    assert "and 4 more like these" in page.text
+
+
+def test_a_figure_that_says_that_there_is_nothing_is_named_and_not_shown(tmp_path):
+    """It has no number; its file, which says what would make it, is linked."""
+    nothing = figure_of(tmp_path, "disagreement", [], SVG.format(NOTHING_DRAWN))
+    entries = [nothing, figure_of(tmp_path, "tradeoff", [], SVG.format("patch"))]
+    for is_short in (False, True):
+        rendered(tmp_path / "report.html", entries, folder=tmp_path / "report", is_short=is_short)
+        page = Page((tmp_path / "report/memorisation.html").read_text())
+        assert re.findall(r"Figure \d+\. [^,]*", page.text) == [
+            f"Figure 1. {FIGURES['tradeoff'].title}"
+        ]
+        title = FIGURES["disagreement"].title
+        assert f"because nothing of it was asked for: {title}, language L1 ." in page.text
+        assert "../figures/disagreement-L1.svg" in page.links
+
+
+def test_no_line_ends_inside_of_an_interval(tmp_path):
+    """Nor of a p-value or a percentage; in a script, which a hash allows, nothing changes."""
+    html = "0.2 [−0.1, 1e−05] p = 0.04 &lt; 0.001 95 % [a, b]<script>[0, 1] &lt; 0.5 5 %</script>"
+    assert unbroken(html) == (
+        "0.2 [−0.1,&nbsp;1e−05] p =&nbsp;0.04 &lt;&nbsp;0.001 95&nbsp;% [a, b]"
+        "<script>[0, 1] &lt; 0.5 5 %</script>"
+    )
+    assert "0.23 [0.13,&nbsp;0.34]" in rendered(tmp_path / "report.html")
+
+
 # What changed
 
 
@@ -203,17 +251,17 @@ def test_the_overview_answers_first(folder):
 
 
 def test_many_answers_are_folded(tmp_path):
-    """The first eight rows are shown."""
+    """The first five rows are shown."""
     many = pd.concat(
-        [HEADLINE.head(1).assign(model=f"model {number}") for number in range(11)],
+        [HEADLINE.head(1).assign(model=f"model {number}") for number in range(8)],
         ignore_index=True,
     )
     rendered(tmp_path / "report.html", folder=tmp_path / "report", headline=many)
     text = (tmp_path / "report/index.html").read_text()
-    assert "model 7" in Unfolded(text).text
-    assert "model 8" not in Unfolded(text).text
+    assert "model 4" in Unfolded(text).text
+    assert "model 5" not in Unfolded(text).text
     assert "3 more rows" in text
-    assert "model 10" in text
+    assert "model 7" in text
 
 
 def test_all_tests_of_claims_are_one_table(folder):

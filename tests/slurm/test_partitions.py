@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.experiments import message
+from palimpsest.launch import asked_targets
+from palimpsest.slurm.executor_slurm_456 import words_to_check
 from palimpsest.slurm.partitions import (
     LIMITS,
     PLACEHOLDERS,
@@ -162,3 +164,17 @@ def test_the_partitions_that_come_with_the_profile_are_noted(tmp_path):
         {**PLACEHOLDERS, "more": {"max_runtime": 10}},
     ):
         assert note_on_placeholders("mine.yaml", partitions(tmp_path, changed)) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "checked"),
+    [
+        ("plan -j 9 --workflow-profile p", "all -j 9 --workflow-profile p"),
+        ("results/plan.parquet", "all"),
+        ("plan density --until plan -j 9", "density -j 9"),
+        ("plan density a/b.parquet", "density a/b.parquet"),
+    ],
+)
+def test_what_a_plan_is_of_is_checked(command, checked):
+    words = command.split()
+    assert words_to_check(words, asked_targets(words)) == checked.split()

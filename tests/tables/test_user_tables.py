@@ -69,8 +69,16 @@ REFUSED = {
     "a number that no float can hold": ("a.csv", "id,score\na,1e999\n", "score '1e999' is not a"),
     "an empty cell": ("a.csv", "id,score\na,1\n,2\n", "a.csv: row 2: id is empty; mend the row"),
     "an empty text": ("a.jsonl", '{"id": "", "score": 1}', "a.jsonl:1: id is empty"),
-    "a null": ("a.jsonl", '{"id": "a", "score": 1}\n\n{"id": null}', "a.jsonl:3: id is empty"),
-    "a field that is gone": ("a.json", '[{"id": 1, "score": 2}, {"id": 2}]', "row 2: score is emp"),
+    "a null": (
+        "a.jsonl",
+        '{"id": "a", "score": 1}\n\n{"id": null}',
+        "a.jsonl:3: id is null or missing",
+    ),
+    "a field that is gone": (
+        "a.json",
+        '[{"id": 1, "score": 2}, {"id": 2}]',
+        "row 2: score is null or missing",
+    ),
     "a field twice": (
         "a.jsonl",
         '{"id": 1, "score": 2, "id": 3}',

@@ -133,5 +133,5 @@ def test_mistakes_are_told():
         pooled_share([Losses(of.before, of.after * np.nan, of.retrained)])
     with pytest.raises(ValueError, match="2 or more models"):
         string_shares(of.before[:1], of.after[:1], of.retrained)
-    with pytest.raises(ValueError, match="1 problem or more"):
+    with pytest.raises(ValueError, match="problems: must be a list of 1 or more"):
         pooled_share([])

@@ -37,4 +37,6 @@ def test_the_example_of_images_has_a_report_without_any_training_here(project):
         assert abs(rows.loc["mutual_information_permuted", "dose"]["slope"]) < 0.01
         for figure in ("given_distributions", "given_scores"):
             assert f"{figure}-{group}.svg" in report
+        tau = f"{rows.loc['mutual_information', 'accuracy']['tau']:.3g}".replace("-", "−")
+        assert f"with the accuracy of the models is {tau} (p =&nbsp;" in report
     assert "Change from<br>dose 0 to 1" in report

@@ -55,6 +55,10 @@ def test_a_panel_of_ones_own_has_a_report_without_any_training(project):
         "snakemake --cores 1 (--force [^<]+)", (results / "report.html").read_text()
     )
     assert f"{drawing} {file}" in commands
+    first = (results / "report/index.html").read_text()
+    assert "In the panel mine, training on strings changes their outcome by 5.9" in first
+    assert "Placebo: of 4 mean effects before the training" in first
+    assert "No claim was tested" not in first
     for command in commands:
         again = project.snakemake(*shlex.split(command), "--dry-run", configfiles=())
         assert set(re.findall(r"^rule (\w+)", again.stdout, re.MULTILINE)) == {"figure"}

@@ -4,7 +4,7 @@ import pytest
 
 from helpers.experiments import DEFAULT, PAPER, experiment
 from helpers.projects import ROOT
-from palimpsest import tables
+from palimpsest import paths, tables
 from palimpsest.planning.duration import asked_for
 from palimpsest.regimes import LEAVE_ONE_OUT
 from palimpsest.sections import KINDS
@@ -37,6 +37,22 @@ def test_a_plan_is_made_before_anything_else(project):
     for model in plan["model"].unique():
         assert f"\n{model} " in shown
     assert "Nothing is measured yet" in shown
+
+
+@pytest.mark.parametrize("target", ["tradeoff", "results/figures/tradeoff-L2.svg"])
+def test_a_plan_of_a_target_has_the_runs_that_snakemake_would_train(project, target):
+    """A figure is billed as its study. None of the runs is trained for the plan."""
+    listed = project.snakemake(target, "--summary").stdout.splitlines()
+    traces = (paths.values_in(paths.TRACE, line.split("\t")[0]) for line in listed)
+    trained = {tuple(map(str, found.values())) for found in traces if found}
+    done = project.snakemake("plan", target, "--until", "plan", "--quiet", "all")
+    assert done.stdout.count(f"Of {target}:") == 1
+    plan = tables.read(project.folder / "results/plan.parquet", KINDS["plan"])
+    keys = ["variant", "recipe", "model", "language", "size", "seed"]
+    billed = {tuple(map(str, row)) for row in plan[keys].itertuples(index=False)}
+    assert trained <= billed
+    assert (billed == trained) == (target == "tradeoff")
+    assert not (project.folder / "results/runs").exists()
 
 
 def test_the_papers_study_is_planned_and_fits(project):

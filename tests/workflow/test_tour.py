@@ -18,6 +18,7 @@ from helpers.reports import MOST_OF_A_TOUR, MOST_WORDS, Page, Sentences, Unfolde
 from palimpsest import tables, traces
 from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.density.kinds import DENSITY_BINS, TEXT_BINS, TEXT_REGRESSIONS
+from palimpsest.figures.figure import NOTHING_DRAWN
 from palimpsest.memorisation.studies import STUDIES
 from palimpsest.models.alphabets import TEXT_VOCABULARY
 from palimpsest.profiles.interventions import DILUTED, STREAM, stream_without
@@ -63,7 +64,10 @@ def test_every_table_of_the_contract_is_there_and_valid(finished):
 
 
 def test_figures_and_report_are_there(finished):
-    """Every figure is vector graphics and a picture, and the report shows them all."""
+    """Every figure is vector graphics and a picture, and the report shows all with something drawn.
+
+    The others say what would make them, and are linked.
+    """
     figures = sorted((finished.folder / "results/figures").glob("*.svg"))
     assert {figure.stem.partition("-")[0] for figure in figures} == set(FIGURES) - OF_FULL_MODELS
     report = (finished.folder / "results/report.html").read_text()
@@ -72,7 +76,8 @@ def test_figures_and_report_are_there(finished):
     for figure in figures:
         assert figure.with_suffix(".png").stat().st_size > 5_000
         assert figure.name in report
-        assert f'src="../figures/{figure.name}"' in whole
+        how = "href" if f'id="{NOTHING_DRAWN}"' in figure.read_text() else "src"
+        assert f'{how}="../figures/{figure.name}"' in whole
     claims = pd.read_parquet(finished.folder / "results/claims.parquet")
     for copy in (pd.read_csv, pd.read_json):
         ending = copy.__name__.removeprefix("read_")

@@ -143,6 +143,7 @@ rule write_report:
         **made_by(
             "palimpsest.results:report",
             *experiment.locations("report"),
+            *experiment.locations("sentences"),
             *declarations_of_figures(),
         ),
         # The report prints the titles, and no fingerprint covers them.

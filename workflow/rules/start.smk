@@ -31,6 +31,8 @@ from palimpsest.errors import refusing
 from palimpsest.launch import (
     asked_targets,
     collect_rarely,
+    hand_on_targets,
+    handed_targets,
     is_read_by_a_shell,
     prefer_this_python,
 )
@@ -78,12 +80,15 @@ with refusing():
     with extensions.loading():
         from palimpsest.experiment import Experiment
 
+        if workflow.is_main_process:
+            hand_on_targets(asked_targets(sys.argv[1:]))
         experiment = Experiment(
             config,
             sources,
             os.path.join(PROJECT, "config/schemas"),
             targets=asked_targets(sys.argv[1:]) if workflow.is_main_process else (),
             is_job=not workflow.is_main_process,
+            planned=handed_targets(),
         )
     check_names(config["languages_folder"], sys.argv[1:])
 

@@ -17,6 +17,7 @@ import yaml
 from palimpsest import __version__, paths
 from palimpsest.errors import UserError, refusing
 from palimpsest.languages import Grammar
+from palimpsest.launch import asked_targets
 from palimpsest.sections import NAMES
 
 STUDY = "study.yaml"
@@ -112,6 +113,8 @@ def run(name: str, given: Sequence[str]) -> None:
         words += ["--snakefile", str(project() / "Snakefile")]
     if os.path.exists(STUDY) and "--configfile" not in given:
         words += ["--configfile", STUDY]
+    if name == "plan" and (asked_targets(words[1:]) or set()) > {target}:
+        words += ["--until", target]  # the other targets are billed, and not made
     print("$", shlex.join(words), flush=True)
     os.execv(sys.executable, [sys.executable, "-m", *words])
 

@@ -23,6 +23,7 @@ from palimpsest.figures.figure import Figure
 from palimpsest.interventions import maker
 from palimpsest.lazy_import import named
 from palimpsest.models.table import resolve
+from palimpsest.planning.bill import Bill, of_everything, of_targets
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
 from palimpsest.planning.summary import additions, summary
@@ -32,12 +33,19 @@ from palimpsest.sections import FIGURES, NAMES, SECTIONS, interventions_of
 from palimpsest.tables.kinds import Kind
 
 # What can be made without any section: pretrained models, and what is known of a language alone
+PLAN = "plan"  # the target
 WITHOUT_SECTIONS = ("pretrained",)
 FILES_WITHOUT_SECTIONS = (
     paths.GRAMMAR.split("{")[0],
     paths.PRETRAINED.split("{")[0],
     *(figure.beginning for figure in LANGUAGE_FIGURES),
 )
+
+
+def is_without_sections(target: str) -> bool:
+    """Whether a target needs no section, and so no training."""
+    is_free = target in WITHOUT_SECTIONS or target.startswith(FILES_WITHOUT_SECTIONS)
+    return is_free or paths.values_in(paths.BASE_DATASET, target) is not None
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,7 @@ class Experiment:
     section, or of a study, are refused if a target needs the block; otherwise the block is left out
     of the experiment, as if it were null, and `refused` has its error. A job (`is_job`) makes what
     the main process has checked, and does not read the user's records again, see `Settings`.
+    `planned` are the targets of the main process, of which the plan is; none is for everything.
     """
 
     def __init__(
@@ -77,6 +86,7 @@ class Experiment:
         sections: Sequence[Section] = SECTIONS,
         targets: Iterable[str] | None = None,
         is_job: bool = False,
+        planned: Iterable[str] = (),
     ):
         self.config, self._sources, self.known = config, sources, sections
         schema = schema_of(schemas, sections)
@@ -86,6 +96,7 @@ class Experiment:
         self._refuse(checks.of_schema(config, schema))
         parts = [part for section in sections for part in section.follows]
         self.notes += follow(config, sources, parts)
+        self.planned = sorted({*map(os.path.normpath, planned)} - {PLAN, paths.PLAN})
         whole = Settings(config, is_job=is_job)
         self._refuse(checks.of_values(whole))
         self.notes += checks.unnamed_recipes(whole, sources)
@@ -98,6 +109,7 @@ class Experiment:
         self.settings = whole.without(self.refused)
         self.sections = [each for each in sections if self.settings.block(each.name) is not None]
         self.notes += self._unused_keys()
+        self.notes += self._limits(needed)
         if not self.refused:
             _ = self.requests  # requests of two sections that contradict each other are refused now
 
@@ -107,6 +119,13 @@ class Experiment:
             for key, why in section.unused(self.settings):
                 if self._sources.place(key) > 0:
                     yield f"{self._sources.of(key)}: {key}: has no effect: {why}; leave it out"
+
+    def _limits(self, needed: set[str] | None) -> Iterator[str]:
+        """A line for each key of a needed section whose answers cannot tell what they are to."""
+        for section in self.sections:
+            if needed is None or section.name in needed:
+                for key, what in section.limits(self.settings):
+                    yield f"{self._sources.of(key)}: {key}: {what}"
 
     def _broken_blocks(self, settings: Settings) -> dict[str, UserError]:
         """The error of each block, of a section or of a part of one, that has a mistake."""
@@ -170,8 +189,7 @@ class Experiment:
             return None
         found = set()
         for target in map(os.path.normpath, targets):
-            is_free = target in WITHOUT_SECTIONS or target.startswith(FILES_WITHOUT_SECTIONS)
-            if is_free or paths.values_in(paths.BASE_DATASET, target):
+            if is_without_sections(target):
                 continue
             # The names of replicates do not say which section requests them.
             of_replicates = paths.values_in(f"{paths.REPLICATES}/{{file}}", target)
@@ -270,29 +288,26 @@ class Experiment:
         return Planner(self.settings)
 
     @cached_property
+    def bill(self) -> Bill:
+        """What the targets besides the plan train; what the experiment trains if there is none."""
+        known = self.sections, self.settings, self.requests
+        if self.planned:
+            jobs = itertools.chain.from_iterable(self.training_jobs)
+            trained = [target for target in self.planned if not is_without_sections(target)]
+            if found := of_targets(trained, *known, jobs):
+                return found
+        return of_everything(*known, self.derived)
+
+    @cached_property
     def plan(self) -> list[dict]:
-        return self.planner.rows(self.requests, self.derived)
+        return self.planner.rows(self.bill.requests, self.bill.derived)
 
     @property
     def plan_summary(self) -> str:
         """A text with the runs that each section and study adds, and the totals of all runs."""
-        whole = summary(self.plan, self.planner.hardware, self.derived)
-        return "\n\n".join(filter(None, (additions(self.added), whole)))
-
-    @cached_property
-    def added(self) -> dict[str, dict[str, int]]:
-        """For each section and study that trains more than those before it: trainings by model."""
-        seen, found = set(), {}
-        for section in self.sections:
-            alone = self.settings.without(part.key for part in section.parts)
-            blocks = [(section, alone), *((part, self.settings) for part in section.parts)]
-            for block, settings in blocks:
-                for runs in block.requests(settings):
-                    for new in {(runs.key, seed) for seed in runs.seeds} - seen:
-                        seen.add(new)
-                        of_block = found.setdefault(block.name, {})
-                        of_block[runs.model] = of_block.get(runs.model, 0) + runs.trainings
-        return found
+        whole = summary(self.plan, self.planner.hardware, self.bill.derived)
+        alone = f"Of {', '.join(self.planned)}:" if self.planned else ""
+        return "\n\n".join(filter(None, (alone, additions(self.bill.added), whole)))
 
     @cached_property
     def families(self) -> dict[str, str]:

@@ -9,10 +9,11 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 PR_SET_PDEATHSIG = 1  # from sys/prctl.h
+TARGETS = "PALIMPSEST_TARGETS"  # environment variable: what the main process is to make, by lines
 LAUNCHED = "PALIMPSEST_LAUNCHED"  # environment variable: the process id of the launcher
 ENDING = (signal.SIGINT, signal.SIGTERM)  # the signals with which people and clusters end a program
 
@@ -49,6 +50,16 @@ def asked_targets(arguments: Sequence[str]) -> set[str] | None:
     if not given.targets:
         return None
     return {*given.targets, *given.until, *given.forcerun, *given.prioritize}
+
+
+def hand_on_targets(targets: Iterable[str] | None) -> None:
+    """Let the local jobs of this process know what it is to make; see `handed_targets`."""
+    os.environ[TARGETS] = "\n".join(targets or ())
+
+
+def handed_targets() -> list[str]:
+    """The targets of the main process; [] if it makes all, or runs on another machine."""
+    return [target for target in os.environ.get(TARGETS, "").split("\n") if target]
 
 
 class Interrupted(BaseException):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palimpsest import tables
+from palimpsest.arguments import PATH, TEXT, takes
 from palimpsest.commands import snakemake
 from palimpsest.datasets.kinds import GRAMMAR
 from palimpsest.errors import UserError, nearest
@@ -32,6 +33,7 @@ def figure(figure: str, svg: str, **files: Iterable[str]) -> None:
     drawing.render(FIGURES[figure], files, svg)
 
 
+@takes(name=TEXT, language=TEXT, folder=PATH)
 def draw(name: str, language: str, folder: str | Path = "results") -> "plt.Figure":
     """A figure of the report, from the tables in a folder of results.
 

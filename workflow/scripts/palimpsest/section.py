@@ -37,7 +37,13 @@ class Derived:
 
 
 # What a section's module of this name has for all sections
-PARTS = {"kinds": "KINDS", "claims": "CLAIMS", "headline": "rows", "report": "part"}
+PARTS = {
+    "kinds": "KINDS",
+    "claims": "CLAIMS",
+    "headline": "rows",
+    "report": "part",
+    "sentences": "sentences",
+}
 
 
 def nothing(settings: Settings) -> Iterable:
@@ -112,19 +118,24 @@ class Section:
     configuration, by the names of the arguments of their statistics and of the function `part`.
     `mistakes` gives the errors in the block that its schema cannot find, except those of its
     `parts`. `unused` gives keys of the block that have no effect, and why; if a user set one, a
-    line says so. `schema` may add values from the section's code to the block's schema. `targets`
-    names other targets of Snakemake that need the section only. `follows` are the keys of the block
-    whose values come from a list elsewhere. `page` is the path of an HTML page that is among the
-    section's files; its page of the report has a link to it.
+    line says so. `limits` gives keys of the block with what their answers cannot tell, which a line
+    says before anything is trained. `schema` may add values from the section's code to the block's
+    schema. `targets` names other targets of Snakemake that need the section only. `follows` are the
+    keys of the block whose values come from a list elsewhere. `answers` are claims, word for word:
+    the first that was tested answers the section's question at the top of the report. `page` is the
+    path of an HTML page among the section's files, to which its page of the report has a link.
 
-    The section's kinds, claims, headline and part of the report are found by their location: KINDS
-    of `kinds`, CLAIMS and QUESTIONS of `claims`, the function `rows` of `headline` and the function
-    `part` of `report`, modules of its folder. The function `rows` declares the tables that it
-    reads. The text `kinds` names another place, such as "palimpsest.memorisation.studies:KINDS". A
-    section without a module `report` has a chapter for its figures and claims. Its figures are the
-    files of its folder `figures`. The claims are tested on tables of the kinds `judged`. The
-    section's part of the report reads tables of the kinds `reported`. `interventions` are the
-    section's own. `n_targets` is the number of target strings of a language that the section needs.
+    The section's kinds, claims, headline, part of the report and sentences are found by their
+    location: KINDS of `kinds`, CLAIMS and QUESTIONS of `claims`, the function `rows` of
+    `headline`, the function `part` of `report` and the function `sentences` of `sentences`,
+    modules of its folder. The function `rows` declares the tables that it reads. The function
+    `sentences` answers the section's question from the reported tables, where no claim does.
+    The text `kinds` names another place, such as "palimpsest.memorisation.studies:KINDS". A
+    section without a module `report` has a chapter for its figures and claims. Its figures are
+    the files of its folder `figures`. The claims are tested on tables of the kinds `judged`.
+    The section's part of the report reads tables of the kinds `reported`. `interventions` are
+    the section's own. `n_targets` is the number of target strings of a language that the
+    section needs.
     """
 
     name: str
@@ -142,10 +153,12 @@ class Section:
     facts: Callable[[Settings], Mapping] = lambda settings: {}
     n_targets: Callable[[Settings], int] = lambda settings: 1
     unused: Callable[[Settings], Iterable[tuple[str, str]]] = nothing
+    limits: Callable[[Settings], Iterable[tuple[str, str]]] = nothing
     schema: Callable[[dict], dict] = lambda schema: schema
     parts: tuple[Part, ...] = ()
     targets: tuple[str, ...] = ()
     follows: tuple[PartOf, ...] = ()
+    answers: tuple[str, ...] = ()
     page: str = ""
 
     @property

@@ -16,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palimpsest.allowed import WrongValue, shown
+
 CONFIDENCE = 0.95
 DECIMALS = 12  # verdicts compare rounded values, so that rounding errors do not decide a verdict
 FEWEST_SIGNS = 5  # values that are all on one side of a bound are a sign test of their median
@@ -106,7 +108,13 @@ def beyond_false_alarms(trained, unseen):
     answer is the difference, and nothing else is called so: a difference assumes nothing of how
     training and false alarms combine, and is known even if all of the unseen are called memorised.
     """
-    return trained - unseen
+    try:
+        return trained - unseen
+    except TypeError:
+        raise WrongValue(
+            f"trained: is {shown(trained)}, and unseen: is {shown(unseen)}; both must be numbers "
+            "or arrays of numbers"
+        ) from None
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:

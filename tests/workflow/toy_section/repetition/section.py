@@ -48,4 +48,5 @@ SECTION = Section(
     mistakes=mistakes,
     kinds="palimpsest.repetition.counting:KINDS",
     judged=(REPEATED,),
+    answers=("Most distinct training strings occur once.",),
 )

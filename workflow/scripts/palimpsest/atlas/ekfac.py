@@ -95,7 +95,7 @@ def ekfac_influence(
     train, rows = weighing.train, weighing.with_train(measured)
     every_NP = _projected(passes, bases, rows)
     solved_NP = every_NP / torch.cat([_damped(one, damping).flatten() for one in values])
-    own = torch.einsum("np,np->n", solved_NP, every_NP)
+    own = (solved_NP * every_NP).sum(1)
     cross = solved_NP[: len(train)] @ every_NP.T
     own, cross = own.double().cpu().numpy(), cross.double().cpu().numpy()
     return Influence.of_products(own, cross, weighing, rows, measured)

@@ -10,10 +10,10 @@ TITLES = {
     "gradient cosine": "Cosine of gradients",
     "ek-fac": "EK-FAC",
     "trak": "TRAK",
-    "itself": "The string itself, and no other",
+    "itself": "The string itself alone",
     "near_strings": "Edit distance",
     "copies_of_near_strings": "Copies over edit distance",
-    "single removals": "Sum of exact single removals",
+    "single removals": "Sum of single removals",
     "retraining": "Retraining once more",
 }
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from palimpsest.allowed import CONFIDENCES, checked_number
+from palimpsest.allowed import CONFIDENCES, COUNTS, checked_number
+from palimpsest.arguments import takes
 from palimpsest.audit.membership import ATTACKS
 from palimpsest.audit.membership.attack import POPULATION, PREFIXED, RETRAINED
 from palimpsest.statistics import CONFIDENCE, upper_bound
 
 
+@takes(n_right=COUNTS, n_guesses=COUNTS)
 def one_run_epsilon(n_right: int, n_guesses: int, confidence: float = CONFIDENCE) -> float:
     """Lower bound of epsilon from guesses about independent fair coins, after one training.
 

@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from palimpsest.allowed import WHOLE
+from palimpsest.arguments import Made, Texts, Wholes, takes
 from palimpsest.audit.decoding import decoded, end_tokens, text_of
 from palimpsest.audit.measuring import AT_ONCE, NO_ENDS, passed_tokens
 from palimpsest.errors import UserError
 from palimpsest.models.build import TextTokens
-from palimpsest.models.checkpoints import Checkpoint
+from palimpsest.models.checkpoints import CHECKPOINT, Checkpoint
 from palimpsest.short_repr import short_repr
 from palimpsest.training.batches import TokenisedStrings
 from palimpsest.training.texts import encode_records
@@ -35,6 +37,16 @@ class Cut(NamedTuple):
     __repr__ = short_repr
 
 
+CUT = Made(Cut, "audit.cut(checkpoint, texts, prompts, ...)")
+
+
+@takes(
+    checkpoint=CHECKPOINT,
+    texts=Texts("texts"),
+    prompts=Wholes("texts"),
+    n_prompt=WHOLE,
+    n_continuation=WHOLE,
+)
 def cut(
     checkpoint: Checkpoint,
     texts: Sequence[str],
@@ -93,6 +105,7 @@ class Continued(NamedTuple):
         return pd.DataFrame({"id": names, **self._asdict()})
 
 
+@takes(checkpoint=CHECKPOINT, given=CUT)
 def continued(checkpoint: Checkpoint, given: Cut, batch_size: int = AT_ONCE) -> Continued:
     """The continuations of some texts under one model, teacher-forced and by greedy decoding."""
     encoded = encode_records(checkpoint, given.texts, given.prompts)
@@ -110,6 +123,7 @@ def continued(checkpoint: Checkpoint, given: Cut, batch_size: int = AT_ONCE) -> 
     return Continued(generated, found.n_tokens, n_right, n_generated, found.nll)
 
 
+@takes(checkpoint=CHECKPOINT, texts=Texts("texts"), prompt=WHOLE, continuation=WHOLE)
 def extractable(
     checkpoint: Checkpoint,
     texts: Sequence[str],

@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from palimpsest.allowed import SEEDS, WHOLE
+from palimpsest.arguments import takes
 from palimpsest.audit.decoding import decoded, text_of
-from palimpsest.models.checkpoints import Checkpoint
+from palimpsest.models.checkpoints import CHECKPOINT, Checkpoint
 from palimpsest.training.texts import encode_records
 
 AT_ONCE = 256  # samples per batch
 
 
+@takes(checkpoint=CHECKPOINT, n=WHOLE, n_tokens=WHOLE, seed=SEEDS)
 def free_generations(
     checkpoint: Checkpoint, n: int, n_tokens: int, seed: int = 0, batch_size: int = AT_ONCE
 ) -> list[str]:

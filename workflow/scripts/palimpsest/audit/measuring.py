@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from transformers import Cache
 
+from palimpsest.arguments import Texts, Wholes, takes
 from palimpsest.audit.passes import Pass
 from palimpsest.errors import UserError
 from palimpsest.models.build import TextTokens
-from palimpsest.models.checkpoints import Checkpoint
+from palimpsest.models.checkpoints import CHECKPOINT, Checkpoint
 from palimpsest.models.folders import SAVE_AGAIN
 from palimpsest.training.batches import IGNORED, Batch, TokenisedStrings, by_length
 from palimpsest.training.evaluation import tokens_at_once
@@ -24,6 +25,7 @@ SHARED = 32  # from this number of tokens on, a beginning that texts share is re
 NO_ENDS = "so the parts of a text cannot be told apart; choose another model"
 
 
+@takes(checkpoint=CHECKPOINT, texts=Texts("texts"), prompts=Wholes("texts"))
 def passed(
     checkpoint: Checkpoint,
     texts: Sequence[str],

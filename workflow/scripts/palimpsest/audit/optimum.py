@@ -13,12 +13,14 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palimpsest.arguments import Names, Numbers, Truths, Wholes, takes
 from palimpsest.unlearning import logit_scaled_confidence
 
 LEAST_SPREAD = 1e-6  # of confidences; models that agree even more would divide by 0
 FEWEST = 4  # models of each kind that judge another one
 
 
+@takes(loss=Numbers("models", "texts"), inside=Truths("models", "texts"), unit=Names("models"))
 def lira_online(loss: ArrayLike, inside: ArrayLike, unit: ArrayLike | None = None) -> np.ndarray:
     """LiRA with models of both kinds: log ratio of two normal likelihoods of the confidence.
 
@@ -49,6 +51,7 @@ def lira_online(loss: ArrayLike, inside: ArrayLike, unit: ArrayLike | None = Non
     return likelihoods[0] - likelihoods[1]
 
 
+@takes(loss=Numbers("models", "texts"), inside=Truths("models", "texts"), unit=Names("models"))
 def lira_offline(loss: ArrayLike, inside: ArrayLike, unit: ArrayLike | None = None) -> np.ndarray:
     """LiRA with models without the text alone: how far its confidence is above theirs.
 
@@ -60,6 +63,12 @@ def lira_offline(loss: ArrayLike, inside: ArrayLike, unit: ArrayLike | None = No
     return (seen.confidence - mean) / _shared(variance)
 
 
+@takes(
+    loss=Numbers("models", "tokens"),
+    text=Wholes("tokens"),
+    inside=Truths("models", "texts"),
+    unit=Names("models"),
+)
 def lira_of_tokens(
     loss: ArrayLike, text: ArrayLike, inside: ArrayLike, unit: ArrayLike | None = None
 ) -> np.ndarray:
@@ -85,6 +94,7 @@ def lira_of_tokens(
     return np.add.reduceat(ratio, np.flatnonzero(np.diff(text, prepend=-1)), axis=1)
 
 
+@takes(loss=Numbers("models", "texts"), inside=Truths("models", "texts"), unit=Names("models"))
 def calibrated(loss: ArrayLike, inside: ArrayLike, unit: ArrayLike | None = None) -> np.ndarray:
     """The mean loss of models without the text minus its loss: a reference for each text.
 
@@ -97,6 +107,7 @@ def calibrated(loss: ArrayLike, inside: ArrayLike, unit: ArrayLike | None = None
     return seen.of_others(seen.loss, ~seen.inside)[0] - seen.loss
 
 
+@takes(loss=Numbers("models", "texts"), inside=Truths("models", "texts"), unit=Names("models"))
 def optimum(loss: ArrayLike, inside: ArrayLike, unit: ArrayLike | None = None) -> np.ndarray:
     """Log ratio of likelihoods that are estimated for each text, without a normal distribution.
 
@@ -130,11 +141,6 @@ class _Seen:
 
     def __init__(self, loss: ArrayLike, inside: ArrayLike, unit: ArrayLike | None):
         self.loss, self.inside = np.asarray(loss, dtype=float), np.asarray(inside, dtype=bool)
-        if self.loss.shape != self.inside.shape or self.loss.ndim != 2:
-            raise ValueError(
-                "loss and inside must both be [models, texts]: "
-                f"{self.loss.shape} and {self.inside.shape}"
-            )
         self.confidence = logit_scaled_confidence(self.loss, 1)
         units = np.arange(len(self.loss)) if unit is None else np.asarray(unit)
         self.judges = units[:, None] != units  # bool[models, models]

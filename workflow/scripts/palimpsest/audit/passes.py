@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palimpsest.arguments import Made
 from palimpsest.lazy_import import lazy_import
 from palimpsest.short_repr import ShortRepr
 
@@ -54,6 +55,9 @@ class Pass(ShortRepr):
     @property
     def of_tokens(self) -> dict[str, np.ndarray]:
         return {name: getattr(self, name) for name in OF_TOKENS}
+
+
+PASS = Made(Pass, "audit.passed(checkpoint, texts)")
 
 
 OF_TOKENS = tuple(field.name for field in fields(Pass) if field.name != "n_tokens")

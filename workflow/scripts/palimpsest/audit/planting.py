@@ -7,10 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from palimpsest.allowed import SEEDS
+from palimpsest.arguments import Counts, takes
 from palimpsest.datasets.sampling import first_wanted
 from palimpsest.languages import Grammar
+from palimpsest.languages.grammar import GRAMMAR
 
 
+@takes(grammar=GRAMMAR, n_pairs=Counts("{1: 16, 64: 16}"), seed=SEEDS)
 def planted(grammar: Grammar, n_pairs: Mapping[int, int], seed: int) -> pd.DataFrame:
     """Records of a language of text, to be trained on and kept apart by chance alone.
 

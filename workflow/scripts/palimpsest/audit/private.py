@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from palimpsest.arguments import TEXT, Listed, Made, Texts, takes
 from palimpsest.audit.kinds import URL
 from palimpsest.lazy_import import naming_extra
 
@@ -79,11 +80,13 @@ class Secret(NamedTuple):
         return self.end - self.begin
 
 
+@takes(texts=Texts())
 def secrets(texts: Sequence[str]) -> list[list[Secret]]:
     """The private information in each text, from left to right; no two overlap."""
     return [_apart(_recognised(text)) for text in texts]
 
 
+@takes(text=TEXT, found=Listed(Made(Secret, "audit.secrets(texts)")))
 def masked(text: str, found: Sequence[Secret], begin: int = 0, end: int | None = None) -> str:
     """Some letters of a text, with the kind and the length of each secret instead of it.
 

@@ -15,9 +15,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from palimpsest.arguments import Names, Numbers, Texts, takes
 from palimpsest.statistics import clopper_pearson
 
 
+@takes(
+    generated=Texts(),
+    strings=Texts("strings"),
+    log_probability=Numbers("strings"),
+    group=Names("strings"),
+)
 def propensity(
     generated: Sequence[str],
     strings: Sequence[str],

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from palimpsest.allowed import CONFIDENCES
+from palimpsest.arguments import Names, Numbers, Truths, takes
 from palimpsest.lazy_import import lazy_import
 from palimpsest.records.intervals import share_below_quantile
 from palimpsest.short_repr import short_repr
@@ -46,6 +48,7 @@ class Curve(NamedTuple):
         return pd.DataFrame(self._asdict())
 
 
+@takes(score=Numbers("texts"), member=Truths("texts"))
 def roc(score: np.ndarray, member: np.ndarray) -> Curve:
     """The ROC curve of scores, with a point for each distinct score.
 
@@ -61,12 +64,14 @@ def roc(score: np.ndarray, member: np.ndarray) -> Curve:
     return Curve(*(np.append(0.0, rate) for rate in rates))
 
 
+@takes(score=Numbers("texts"), member=Truths("texts"))
 def auc(score: np.ndarray, member: np.ndarray) -> float:
     """The probability that a member has a higher score than a non-member; ties count a half."""
     _check_sides(member)
     return float(_shares_below(score[~member], score[member]).mean())
 
 
+@takes(score=Numbers("texts"), member=Truths("texts"), fpr=CONFIDENCES, group=Names("texts"))
 def tpr_at(
     score: np.ndarray, member: np.ndarray, fpr: float, group: np.ndarray | None = None
 ) -> float:
@@ -103,6 +108,12 @@ def rank_at(rate: float, n: int, n_groups: float) -> int:
     return int(((before + 1) / (n_groups + 1) <= rate).sum())
 
 
+@takes(
+    score=Numbers("texts"),
+    member=Truths("texts"),
+    group=Names("texts"),
+    false_positive_rates=Numbers("rates"),
+)
 def statistics(
     score: np.ndarray,
     member: np.ndarray,

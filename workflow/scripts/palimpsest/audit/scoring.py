@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from palimpsest.arguments import Texts, Truths, WrongKind, takes
 from palimpsest.audit.membership import ATTACKS, Given
 from palimpsest.audit.membership.attack import (
     CHANGED,
@@ -17,9 +18,10 @@ from palimpsest.audit.membership.attack import (
     SAME_TOKENS,
     Retrained,
 )
-from palimpsest.audit.passes import Pass
+from palimpsest.audit.passes import PASS, Pass
 
 
+@takes(texts=Texts("texts"), target=PASS, unseen=Truths("texts"))
 def attacks(
     texts: Sequence[str],
     target: Pass,
@@ -48,6 +50,11 @@ def attacks(
     Returns a row per text and a column per attack; one that needs a reference has a column for each
     reference, with a slash and its name.
     """
+    if len(target.n_tokens) != len(texts):
+        raise WrongKind(
+            f"target: is about {len(target.n_tokens):,} texts, and texts has {len(texts):,}; give "
+            "what audit.passed(checkpoint, texts) returns for these texts"
+        )
     unseen = np.zeros(len(texts), dtype=bool) if unseen is None else unseen
     given = Given(texts, target, changed=changed or {}, population=unseen, retrained=retrained)
     scores = {}

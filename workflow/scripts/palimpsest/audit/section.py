@@ -158,6 +158,7 @@ def _mistakes_of(settings: Settings, key: str, name: str, one: Mapping) -> Itera
 SECTION = Section(
     name="audit",
     title="Was it in the training data?",
+    answers=("Most strings that a model recites are recited by a model of other data, too.",),
     requests=requests,
     interventions=INTERVENTIONS,
     outputs=outputs,

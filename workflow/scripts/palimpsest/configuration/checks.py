@@ -15,7 +15,7 @@ from pathlib import Path
 import jsonschema
 
 from palimpsest.configuration.messages import Mistake, explained, joined, shown, stranger_of
-from palimpsest.configuration.named_files import unusable_files
+from palimpsest.configuration.named_files import NamedFile, unusable_files
 from palimpsest.configuration.settings import GRID, Settings, unknown_recipe
 from palimpsest.configuration.sources import Sources
 from palimpsest.corpora import corpus_names, find_corpus
@@ -79,7 +79,7 @@ def of_values(settings: Settings) -> Iterator[Mistake]:
 def _records(settings: Settings, folder: str) -> Iterator[Mistake]:
     """Records that are not there, or that have the name of a language."""
     yield from unusable_files(
-        "corpora", settings.records, "a table of records", TEXTS, folders=True
+        "corpora", settings.records, "a table of records", TEXTS, True, _check_records
     )
     for name in corpus_names(folder):
         if name in settings.records:
@@ -87,6 +87,12 @@ def _records(settings: Settings, folder: str) -> Iterator[Mistake]:
                 f"corpora/{name}",
                 f"{find_corpus(folder, name)} has this name; give the records another one",
             )
+
+
+def _check_records(named: NamedFile) -> None:
+    from palimpsest.corpora.records import check_head  # tables are slow to import
+
+    check_head(named.file, named.columns)
 
 
 def no_table_of_power(file: str) -> Iterator[Mistake]:

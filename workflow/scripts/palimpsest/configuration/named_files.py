@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from palimpsest.configuration.messages import Mistake
+from palimpsest.errors import UserError
 from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.tables.user_files import TABLES, wrong_path
 
@@ -35,15 +36,27 @@ def unusable_files(
     what: str,
     formats: Sequence[str] = TABLES,
     folders: bool = False,
+    check: Callable[[NamedFile], object] = lambda named: None,
 ) -> Iterator[Mistake]:
-    """Files that are not there, or whose names cannot be in paths.
+    """Files that are not there, whose names cannot be in paths, or whose head is not as it must be.
 
     `what` names such a file, such as "a panel". With `folders`, a folder may stand for a file.
+    `check` raises `UserError` for the head of a file, of which it reads no more.
     """
     for name, named in files.items():
         if not NAME.fullmatch(name):
             yield Mistake(f"{key}/{name}", f"is not a name; allowed are {NAMES_ARE}")
-        elif folders and os.path.isdir(named.file) and not set("{}") & set(named.file):
             continue
-        elif wrong := wrong_path(named.file, formats, what):
+        is_folder = folders and os.path.isdir(named.file) and not set("{}") & set(named.file)
+        if not is_folder and (wrong := wrong_path(named.file, formats, what)):
             yield Mistake(f"{key}/{name}", wrong)
+        else:
+            yield from errors_of(f"{key}/{name}", check, named)
+
+
+def errors_of(key: str, check: Callable, *arguments: object) -> Iterator[Mistake]:
+    """The error that a check raises, as a mistake in the value of a key."""
+    try:
+        check(*arguments)
+    except UserError as error:
+        yield Mistake(key, str(error))

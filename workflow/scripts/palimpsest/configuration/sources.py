@@ -39,7 +39,13 @@ class Sources:
                 f"{self.of(because)}: {because}: does not go with {where}: {key}: {text}; or set "
                 f"{setting}{remedy} as well"
             )
-        return UserError(f"{where}: {key + ': ' if key else ''}{text}")
+        said = f"{key + ': ' if key else ''}{text}"
+        default, *given = self.files or [where]
+        if key and given and where == default:
+            return UserError(
+                f"{given[-1]}: {said}; the value is that of {default}: set the key in {given[-1]}"
+            )
+        return UserError(f"{where}: {said}")
 
     def _order(self, source: str) -> int:
         """The position of the last layer with this name."""

@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import tables
+from palimpsest.allowed import WHOLE
+from palimpsest.arguments import PATH, Made, takes
 from palimpsest.corpora import questions
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.corpora.record_forms import Form, columns_of, form_of
@@ -21,6 +23,7 @@ from palimpsest.making import makes
 from palimpsest.short_repr import ShortRepr
 from palimpsest.tables import saved_folders, user_files
 from palimpsest.tables.kinds import LIST, NAME, NUMBER, TRUTH, Column, UserKind
+from palimpsest.tables.user_columns import named_columns
 from palimpsest.tables.user_tables import UserTable, table_in
 
 ID, TEXT, TRAINED, GROUP = "id", "text", "trained", "group"
@@ -120,6 +123,9 @@ class Records(ShortRepr):
         return after_prompts(self.prompts_or_blank, self.texts)
 
 
+RECORDS = Made(Records, "records.read_records(path)")
+
+
 def after_prompts(prompts: Iterable[str], texts: Iterable[str]) -> list[str]:
     """Texts, each after its prompt, which may be empty."""
     return [before_text(prompt) + text for prompt, text in zip(prompts, texts, strict=True)]
@@ -130,6 +136,7 @@ def before_text(prompt: str) -> str:
     return prompt if not prompt or prompt[-1].isspace() else f"{prompt}\n"
 
 
+@takes(path=PATH)
 def read_records(
     path: str | Path, columns: Mapping[str, str] | None = None, form: str | None = None
 ) -> Records:
@@ -161,10 +168,7 @@ def read_records(
 
 def _records(path: str | Path, asked: Mapping[str, str], form: Form) -> Records:
     file = opened(path)
-    columns = columns_of(form, file.where, file.columns, asked)
-    known = (*NEEDED, *there(OPTIONAL, file.columns, columns))
-    rows = "one row for each record"
-    kind = UserKind("table of records", rows, "record", known, renamed=RENAMED)
+    kind, columns = _kind(file, asked, form)
     table = table_in(file, str(path), kind, columns)
     texts, ids = _texts(table), ids_of(table, user_files.format_of(path) == user_files.TXT)
     return Records(
@@ -178,6 +182,16 @@ def _records(path: str | Path, asked: Mapping[str, str], form: Form) -> Records:
         _prompts(table),
         *(table.lists(name) if name in table.cells else None for name in (PARAPHRASED, PERTURBED)),
     )
+
+
+def _kind(
+    file: user_files.Opened, asked: Mapping[str, str], form: Form
+) -> tuple[UserKind, dict[str, str]]:
+    """What is read of a file of records, and the file's own names of its columns."""
+    columns = columns_of(form, file.where, file.columns, asked)
+    known = (*NEEDED, *there(OPTIONAL, file.columns, columns))
+    rows = "one row for each record"
+    return UserKind("table of records", rows, "record", known, renamed=RENAMED), columns
 
 
 def opened(path: str | Path) -> user_files.Opened:
@@ -276,10 +290,7 @@ def read_questions(path: str | Path, columns: Mapping[str, str]) -> Records:
     Raises `UserError` if the file cannot be read, or as `questions.questions_in`.
     """
     file = opened(path)
-    optional = (*(column for column in OPTIONAL if column.name in (ID, SPLIT)), *questions.MORE)
-    known = (*questions.NEEDED, *there(optional, file.columns, columns))
-    kind = UserKind("file of questions", "one row for each question", "question", known, RENAMED)
-    table = table_in(file, str(path), kind, columns)
+    table = table_in(file, str(path), _kind_of_questions(file, columns), columns)
     found = questions.questions_in(table)
     ids = ids_of(table, user_files.format_of(path) == user_files.TXT)
     return Records(
@@ -296,6 +307,7 @@ def read_questions(path: str | Path, columns: Mapping[str, str]) -> Records:
     )
 
 
+@takes(records=RECORDS, n_words=WHOLE)
 def in_windows(records: Records, n_words: int) -> Records:
     """Records cut into windows of at most so many words, each a record; for long documents.
 
@@ -360,6 +372,26 @@ def _windows(text: str, n_words: int) -> list[str]:
     parts = ["".join(words[start : start + n_words]) for start in range(0, len(words), n_words)]
     parts[-1] += tail
     return parts
+
+
+def check_head(path: str | Path, names: Mapping[str, str | int]) -> None:
+    """Raise `UserError` unless a file has the columns that `read_as_named` needs.
+
+    Only the head of the file is read: its header or schema, or its first objects.
+    """
+    asked = {name: own for name, own in names.items() if name not in ("form", "window")}
+    file = opened(path)
+    if names.get("form") == QUESTIONS:
+        kind = _kind_of_questions(file, asked)
+    else:
+        kind, asked = _kind(file, asked, form_of(names.get("form")))
+    named_columns(file.where, kind, file.columns, asked)
+
+
+def _kind_of_questions(file: user_files.Opened, asked: Mapping[str, str]) -> UserKind:
+    optional = (*(column for column in OPTIONAL if column.name in (ID, SPLIT)), *questions.MORE)
+    known = (*questions.NEEDED, *there(optional, file.columns, asked))
+    return UserKind("file of questions", "one row for each question", "question", known, RENAMED)
 
 
 def read_as_named(path: str | Path, names: Mapping[str, str | int]) -> Records:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
+from palimpsest.allowed import shown
+from palimpsest.arguments import WrongKind
 from palimpsest.corpora import text_of
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
@@ -20,7 +22,13 @@ ROUNDING = 1e-9  # log probabilities that differ by less are equal
 
 def string_id(string: Sequence[str]) -> str:
     """A string's name: 12 hexadecimal digits of its text's SHA-256; the same in every dataset."""
-    return hashlib.sha256(text_of(string).encode()).hexdigest()[:12]
+    try:
+        text = text_of(string)
+    except TypeError:
+        raise WrongKind(
+            f"string: is {shown(string)} and must be a text or a tuple of texts"
+        ) from None
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def distinct_sample(grammar: Grammar, language: str, n: int, seed: int) -> pd.DataFrame:

@@ -25,7 +25,7 @@ from palimpsest.density.kinds import (
 )
 from palimpsest.density.rounding import OF_DISTANCE, is_flat, of_log_density
 from palimpsest.lazy_import import lazy_import
-from palimpsest.statistics import CONFIDENCE, student, wilson
+from palimpsest.statistics import CONFIDENCE, effective_groups, student, wilson
 from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
@@ -139,16 +139,20 @@ def _interval(
 def _over_documents(y: np.ndarray, documents: np.ndarray) -> tuple[float, float]:
     """Student's interval of a mean of strings, of which those of a document may be alike.
 
-    The error is that of the sums of a document's deviations. NaN for a single document.
+    The error is that of the sums of a document's deviations, each corrected for its share of the
+    strings (CR2), and a few large documents have few degrees of freedom. NaN for a single document.
+
+    Source: Bell and McCaffrey, Bias Reduction in Standard Errors for Linear Regression with
+    Multi-Stage Samples (2002).
     """
     from scipy.special import stdtrit
 
-    sums = pd.Series(y - y.mean()).groupby(documents).sum().to_numpy()
-    n = len(sums)
-    if n < 2:
+    of_documents = pd.Series(y - y.mean()).groupby(documents)
+    sums, share = of_documents.sum().to_numpy(), of_documents.size().to_numpy() / len(y)
+    if len(sums) < 2:
         return np.nan, np.nan
-    error = np.sqrt(n / (n - 1) * (sums**2).sum()) / len(y)
-    margin = stdtrit(n - 1, (1 + CONFIDENCE) / 2) * error
+    error = np.sqrt((sums**2 / (1 - share)).sum()) / len(y)
+    margin = stdtrit(max(1.0, effective_groups(documents) - 1), (1 + CONFIDENCE) / 2) * error
     return y.mean() - margin, y.mean() + margin
 
 

@@ -12,21 +12,11 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.density.neighbours import Neighbours
+from palimpsest.density.texts import GIVEN
 from palimpsest.errors import UserError
 from palimpsest.tables import user_tables
-from palimpsest.tables.kinds import NAME, NUMBER, Column, UserKind
 
 Places = Mapping[str, tuple[int, int]]
-GIVEN = UserKind(
-    "table of neighbours",
-    "one neighbour of a query a row",
-    "neighbour",
-    (
-        Column("query", NAME, "the segment_id of a query, as in the table segments"),
-        Column("neighbour", NAME, "the segment_id of a segment of the corpus"),
-        Column("distance", NUMBER, "the distance of their embeddings, from 0 on"),
-    ),
-)
 
 
 def read_neighbours(

@@ -90,10 +90,13 @@ def retrieval_rows(retrieval: pd.DataFrame) -> list[dict]:
 
 
 def regression_rows(regressions: pd.DataFrame) -> list[dict]:
+    """Per regression and term: effects of leaked strings and of placebos; those that have one."""
     found = regressions[regressions["term"] != "intercept"]
     about = ["language", "model", "regression", "outcome", "predictor", "embedding", "term"]
     rows = []
     for row, own in groups(found, about, dropna=False):
+        if own["effect"].isna().all():
+            continue
         row["regression"] = REGRESSIONS[row["regression"]]
         row["outcome"] = OUTCOMES[row["outcome"]]
         row["predictor"] = "" if pd.isna(row["predictor"]) else row["predictor"]

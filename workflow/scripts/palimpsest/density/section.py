@@ -5,15 +5,18 @@ Source: LMD3: Language Model Data Density Dependence.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from palimpsest.configuration.checks import of_one_study
 from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.named_files import errors_of
 from palimpsest.configuration.settings import Settings
 from palimpsest.density import kinds, leakage, texts
 from palimpsest.density.interventions import INTERVENTIONS, NO_LEAK, leaked
 from palimpsest.requests import TRACE, WEIGHTS, Runs, Unfinished, paths_of
 from palimpsest.section import Section, queries_of
+from palimpsest.tables.user_files import AT_ONCE
 
 OF_RUN = (kinds.DENSITY, kinds.NEIGHBOURS)
 MANIFEST = f"{kinds.RUN}/manifest.json"
@@ -64,6 +67,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from _support(settings)
     yield from approximation(settings)
     yield from texts.mistakes(settings)
+    yield from _first_texts(settings)
 
 
 def shown(settings: Settings) -> Iterator[Mistake]:
@@ -106,9 +110,27 @@ def approximation(settings: Settings) -> Iterator[Mistake]:
         )
 
 
+def _first_texts(settings: Settings) -> Iterator[Mistake]:
+    """Files whose first rows lack the field of the texts, or have something else than texts."""
+
+    def check(path: str, field: str) -> None:
+        from palimpsest.density.segments import read_texts  # tables are slow to import
+
+        for _ in itertools.islice(read_texts(path, field), AT_ONCE):
+            pass
+
+    for text in texts.texts(settings).values():
+        for name, path in text.files.items():
+            yield from errors_of(f"{texts.KEY}/{text.name}/{name}", check, path, text.field)
+
+
 SECTION = Section(
     name="density",
     title="Where training data is dense",
+    answers=(
+        "In regressions: Perplexity falls as the density of n-grams rises.",
+        "The perplexity of a text falls as the density of the nearest texts in the corpus rises.",
+    ),
     requests=requests,
     outputs=outputs,
     mistakes=mistakes,

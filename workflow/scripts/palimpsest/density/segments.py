@@ -215,7 +215,7 @@ def read_answered(
 def _check(where: str, field: str, text: object) -> None:
     """Raise `UserError` unless a value is a text with words that can be written in UTF-8."""
     if not isinstance(text, str):
-        what = "null" if text is None else written(text)
+        what = "null or missing" if text is None else written(text)
         raise UserError(f"{where}: {field!r} is {what}; must be a text: mend or delete the row")
     if not text.strip():
         raise UserError(f"{where}: {field!r} has no words; delete the row")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from palimpsest.configuration.checks import incomplete_folders, unknown_model
 from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.named_files import errors_of
 from palimpsest.configuration.settings import Settings
 from palimpsest.density.kinds import HIDDEN, NGRAMS, TEXT_BINS, TEXT_DENSITY, TEXT_REGRESSIONS
 from palimpsest.errors import UserError, nearest
@@ -20,7 +21,9 @@ from palimpsest.models.folders import PICKLED
 from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.pretrained.embedders import EMBEDDERS
 from palimpsest.tables import user_files
-from palimpsest.tables.kinds import TEXT, Column, UserKind
+from palimpsest.tables.kinds import NAME as NAME_OF_TEXT
+from palimpsest.tables.kinds import NUMBER, TEXT, Column, UserKind
+from palimpsest.tables.user_columns import check_columns
 
 FIELD, RESPONSE = "text", "response"
 SEGMENT_ROLES = CORPUS, QUERY = "corpus", "query"  # of segments
@@ -37,6 +40,16 @@ MODULES = "modules.json"  # a sentence-transformers model's list of its modules
 OWN_MODULES = "sentence_transformers."  # modules of other names are code in the folder
 KEY = "density/texts"
 NEIGHBOURS = "a table of neighbours"
+GIVEN = UserKind(
+    "table of neighbours",
+    "one neighbour of a query a row",
+    "neighbour",
+    (
+        Column("query", NAME_OF_TEXT, "the segment_id of a query, as in the table segments"),
+        Column("neighbour", NAME_OF_TEXT, "the segment_id of a segment of the corpus"),
+        Column("distance", NUMBER, "the distance of their embeddings, from 0 on"),
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -112,9 +125,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
         for name in text.query_sets:
             if not NAME.fullmatch(name):
                 yield Mistake(f"{key}/{QUERIES}/{name}", f"is not a name; allowed are {NAMES_ARE}")
-        given = text.found_neighbours
-        if given and (wrong := user_files.wrong_path(given, user_files.TABLES, NEIGHBOURS)):
-            yield Mistake(f"{key}/found_neighbours", wrong)
+        yield from _neighbours(f"{key}/found_neighbours", text.found_neighbours)
         formats = {user_files.format_of(path) for path in text.files.values()}
         if text.field != FIELD and formats == {user_files.TXT}:
             yield Mistake(
@@ -129,6 +140,15 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
             )
         yield from _model(settings, key, text)
         yield from _embedding(key, text)
+
+
+def _neighbours(key: str, path: str | None) -> Iterator[Mistake]:
+    if path is None:
+        return
+    if wrong := user_files.wrong_path(path, user_files.TABLES, NEIGHBOURS):
+        yield Mistake(key, wrong)
+    else:
+        yield from errors_of(key, check_columns, path, GIVEN)
 
 
 def _model(settings: Settings, key: str, text: Text) -> Iterator[Mistake]:

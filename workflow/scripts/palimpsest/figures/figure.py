@@ -8,6 +8,8 @@ from palimpsest.lazy_import import declared_in
 from palimpsest.paths import FIGURE, FIGURE_FORMATS, WILDCARD, fill, of_pattern, values_in
 from palimpsest.tables.kinds import Document, Kind
 
+NOTHING_DRAWN = "nothing-drawn"  # id of a text that only says why there is nothing to draw
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -19,7 +21,8 @@ class Figure:
     `order` is the figure's position among those of its section. `chapter` is the id of the figure's
     chapter in the report. The caption has two sentences: what the figure shows, and what to look
     for. `numbers` lists the corresponding figures of the paper `paper`, if any. Tables of the kinds
-    in `some_empty` may have no rows; of the first kind, at least one must have some.
+    in `some_empty` may have no rows; of the first kind, at least one must have some. `drawn_for`
+    says what takes the place of a language, such as a panel; it is empty if there is only one.
     """
 
     module: str
@@ -31,6 +34,7 @@ class Figure:
     numbers: str = ""
     paper: str = ""
     some_empty: tuple[Kind, ...] = ()
+    drawn_for: str = "language"
 
     @property
     def name(self) -> str:

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import functools
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from palimpsest import tables
+from palimpsest.arguments import WrongKind
 from palimpsest.figures.libraries import colors, matplotlib, np, pd, plt
+from palimpsest.tables.kinds import Document, Kind
 
 WIDTH = 7.2  # inches: the text width of a paper
 PNG_DPI = 150
@@ -165,14 +167,51 @@ def darkened(colour: str) -> tuple[float, float, float]:
 
 
 def styled(draw: Callable[..., plt.Figure]) -> Callable[..., plt.Figure]:
-    """Draw in the style of this module, whatever the caller's settings of matplotlib are."""
+    """Draw in the style of this module, whatever the caller's settings of matplotlib are.
+
+    Raises `WrongKind` for something that is no table, or for a table without a column that is used.
+    """
 
     @functools.wraps(draw)
     def draw_in_style(*args, **kwargs) -> plt.Figure:
+        _check_tables(draw, [*args, *kwargs.values()])
         with matplotlib.rc_context({**matplotlib.rcParamsDefault, **RC}):
-            return draw(*args, **kwargs)
+            try:
+                return draw(*args, **kwargs)
+            except KeyError as error:
+                if missing := _missing_column(draw, args, error):
+                    raise WrongKind(missing) from None
+                raise
 
     return draw_in_style
+
+
+def _declared(draw: Callable) -> Sequence[Kind | Document]:
+    """The kinds of the tables that a figure is drawn from."""
+    figure = draw.__globals__.get("FIGURE")
+    return figure.tables if figure and figure.name == draw.__name__ else ()
+
+
+def _check_tables(draw: Callable, given: Sequence) -> None:
+    for kind, table in zip(_declared(draw), given, strict=False):
+        if not isinstance(table, pd.DataFrame | dict):
+            raise WrongKind(
+                f"{draw.__name__}: is given {type(table).__name__}; must be a table "
+                f"`{kind.name}` (pandas.DataFrame), see docs/tables.md"
+            )
+
+
+def _missing_column(draw: Callable, given: Sequence, error: KeyError) -> str | None:
+    """What is missing, if the error is about a column of a table that the figure is drawn from."""
+    for kind, table in zip(_declared(draw), given, strict=False):
+        names = getattr(kind, "names", ())
+        missing = [name for name in names if name not in table]
+        if name := next((name for name in missing if repr(name) in str(error)), None):
+            return (
+                f"{draw.__name__}: its table has no column {name!r}; a table `{kind.name}` has the "
+                f"columns {', '.join(names)}"
+            )
+    return None
 
 
 def save(figure: plt.Figure, svg_path: str | Path) -> None:

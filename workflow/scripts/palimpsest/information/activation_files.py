@@ -8,15 +8,19 @@ Source: the paper on information measures of neurons, appendix A.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from numpy.lib import format as npy
 
 from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.named_files import errors_of
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError
 from palimpsest.information.kinds import ALL_SCORES
@@ -30,6 +34,11 @@ parquet = lazy_import("pyarrow.parquet")
 
 KEY = "information/activations"
 NPZ, PARQUET, SAFETENSORS = FORMATS = (".npz", ".parquet", ".safetensors")
+SAFETENSORS_TYPES = {
+    **{f"F{n}": f"f{n // 8}" for n in (16, 32, 64)},
+    **{f"{kind}{n}": f"{kind.lower()}{n // 8}" for kind in "IU" for n in (8, 16, 32, 64)},
+    "BOOL": "bool",
+}
 GROUP = "mine"  # of models for which the configuration names none
 
 
@@ -75,16 +84,23 @@ def groups(block: Mapping) -> dict[str, list[ActivationFile]]:
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
     """Files that are not there, and names that cannot be in paths or are used already."""
+    lengths: dict[str, dict[str, int]] = {}
     for each in activation_files(settings.block("information")):
         key = f"{KEY}/{each.name}"
         if not NAME.fullmatch(each.name):
             yield Mistake(key, f"is not a name; allowed are {NAMES_ARE}")
         elif wrong := wrong_path(each.file, FORMATS, "activations of a model"):
             yield Mistake(key, wrong)
+        elif not (wrong := list(errors_of(key, n_samples, each.file))):
+            lengths.setdefault(each.group, {})[each.file] = n_samples(each.file)
+        else:
+            yield from wrong
         if not NAME.fullmatch(each.group):
             yield Mistake(f"{key}/group", f"{each.group!r} is not a name; allowed are {NAMES_ARE}")
         for name in each.scores.keys() & {*ALL_SCORES}:
             yield Mistake(f"{key}/scores/{name}", "is a number of our own; take another name")
+    for of_group in lengths.values():
+        yield from errors_of(KEY, check_same_samples, of_group)
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
@@ -102,12 +118,32 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     if ending not in reader:
         raise UserError(f"{path}: activations are in a file {', '.join(FORMATS)}")
     arrays = reader[ending](path)
-    if not arrays:
-        raise UserError(f"{path}: holds no arrays; save one float[samples, neurons] for each layer")
+    _check_shapes(path, {name: Head(one.dtype, one.shape) for name, one in arrays.items()})
     for name, values in arrays.items():
-        _check_array(f"{path}: array {name!r}", values)
-    _check_lengths({f"{path}: array {name!r}": values for name, values in arrays.items()})
+        _check_finite(f"{path}: array {name!r}", values)
     return arrays
+
+
+class Head(NamedTuple):
+    """What the head of a file tells of an array."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+
+
+def n_samples(path: str | Path) -> int:
+    """The number of samples, from the head of a file: the arrays are not read.
+
+    Raises `UserError` unless the head tells of arrays of numbers [samples, neurons] of one length.
+    The head of a Parquet file does not tell the lengths of its lists.
+    """
+    ending = Path(path).suffix.lower()
+    if ending == PARQUET:
+        _check_any(path, _columns_of_lists(path))
+        return parquet.read_metadata(path).num_rows
+    heads = (_heads_of_npz if ending == NPZ else _heads_of_safetensors)(path)
+    _check_shapes(path, heads)
+    return next(iter(heads.values())).shape[0]
 
 
 def check_copies(path: str | Path, share: float) -> None:
@@ -131,11 +167,29 @@ def check_same_samples(lengths: Mapping[str, int]) -> None:
             )
 
 
-def _check_array(where: str, values: np.ndarray) -> None:
-    if values.ndim != 2 or values.dtype.kind not in "fiub" or not values.size:
-        raise UserError(
-            f"{where} is {values.dtype}{list(values.shape)} and must be float[samples, neurons]"
-        )
+def _check_any(path: str | Path, arrays: Sized) -> None:
+    if not len(arrays):
+        raise UserError(f"{path}: holds no arrays; save one float[samples, neurons] for each layer")
+
+
+def _check_shapes(path: str | Path, heads: Mapping[str, Head]) -> None:
+    _check_any(path, heads)
+    for name, (dtype, shape) in heads.items():
+        if len(shape) != 2 or dtype.kind not in "fiub" or 0 in shape:
+            raise UserError(
+                f"{path}: array {name!r} is {dtype}{list(shape)} and must be "
+                "float[samples, neurons]"
+            )
+    (first, (_, (n, _))), *others = heads.items()
+    for name, (_, (own, _)) in others:
+        if own != n:
+            raise UserError(
+                f"{path}: array {name!r} has {own} samples, and {path}: array {first!r} has {n}; "
+                "all arrays of a file need the same samples"
+            )
+
+
+def _check_finite(where: str, values: np.ndarray) -> None:
     finite = np.isfinite(values)
     if not finite.all():
         sample, neuron = np.argwhere(~finite)[0]
@@ -145,38 +199,63 @@ def _check_array(where: str, values: np.ndarray) -> None:
         )
 
 
-def _check_lengths(arrays: Mapping[str, np.ndarray]) -> None:
-    (first, values), *others = arrays.items()
-    for where, own in others:
-        if len(own) != len(values):
-            raise UserError(
-                f"{where} has {len(own)} samples, and {first} has {len(values)}; all arrays of a "
-                "file need the same samples"
-            )
-
-
-def _from_npz(path: str | Path) -> dict[str, np.ndarray]:
+@contextlib.contextmanager
+def _reading_npz(path: str | Path) -> Iterator[None]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+        yield
     except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile):
         raise UserError(
             f"{path}: is not a complete .npz file of arrays of numbers; save it with numpy.savez"
         ) from None
 
 
-def _from_safetensors(path: str | Path) -> dict[str, np.ndarray]:
+def _from_npz(path: str | Path) -> dict[str, np.ndarray]:
+    with _reading_npz(path), np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def _heads_of_npz(path: str | Path) -> dict[str, Head]:
+    with _reading_npz(path), zipfile.ZipFile(path) as file:
+        return {name.removesuffix(".npy"): _head_of_npy(file, name) for name in file.namelist()}
+
+
+def _head_of_npy(file: zipfile.ZipFile, name: str) -> Head:
+    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    with file.open(name) as array:
+        shape, _, dtype = read[npy.read_magic(array)](array)
+    return Head(dtype, shape)
+
+
+@contextlib.contextmanager
+def _reading_safetensors(path: str | Path) -> Iterator[None]:
     from safetensors import SafetensorError
-    from safetensors.numpy import load_file
 
     try:
-        arrays = load_file(os.fspath(path))
+        yield
     except (SafetensorError, OSError, TypeError, AttributeError, KeyError):
         raise UserError(
             f"{path}: is not a complete .safetensors file of types that NumPy has; save it with "
             "safetensors, in float32 or float16"
         ) from None
+
+
+def _from_safetensors(path: str | Path) -> dict[str, np.ndarray]:
+    from safetensors.numpy import load_file
+
+    with _reading_safetensors(path):
+        arrays = load_file(os.fspath(path))
     return {name: arrays[name] for name in sorted(arrays, key=_in_natural_order)}
+
+
+def _heads_of_safetensors(path: str | Path) -> dict[str, Head]:
+    from safetensors import safe_open
+
+    with _reading_safetensors(path), safe_open(os.fspath(path), "numpy") as file:
+        slices = {name: file.get_slice(name) for name in sorted(file.keys(), key=_in_natural_order)}
+        return {
+            name: Head(np.dtype(SAFETENSORS_TYPES[one.get_dtype()]), tuple(one.get_shape()))
+            for name, one in slices.items()
+        }
 
 
 def _in_natural_order(name: str) -> list:
@@ -187,12 +266,18 @@ def _in_natural_order(name: str) -> list:
 
 def _from_parquet(path: str | Path) -> dict[str, np.ndarray]:
     try:
-        schema = parquet.read_schema(path)
-        names = [name for name in schema.names if _is_list(schema.field(name).type)]
-        table = parquet.read_table(path, columns=names)
+        table = parquet.read_table(path, columns=(names := _columns_of_lists(path)))
     except (pa.ArrowException, OSError):
         raise UserError(f"{path}: is not a complete Parquet file; save it again") from None
     return {name: _stacked(f"{path}: column {name!r}", table[name]) for name in names}
+
+
+def _columns_of_lists(path: str | Path) -> list[str]:
+    try:
+        schema = parquet.read_schema(path)
+    except (pa.ArrowException, OSError):
+        raise UserError(f"{path}: is not a complete Parquet file; save it again") from None
+    return [name for name in schema.names if _is_list(schema.field(name).type)]
 
 
 def _is_list(kind: pa.DataType) -> bool:

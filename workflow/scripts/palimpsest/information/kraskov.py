@@ -27,6 +27,7 @@ from numba import njit
 from numpy.typing import ArrayLike
 
 from palimpsest.allowed import SEEDS, WHOLE, checked_number
+from palimpsest.arguments import Made, takes
 from palimpsest.errors import UserError
 from palimpsest.information.neurons import (
     MOST_COPIES,
@@ -104,6 +105,7 @@ def mutual_information(
     return found
 
 
+@takes(pairs=Made(Pairs, "information.sampled_pairs(n_neurons, most)"))
 def mutual_information_of_pairs(
     activations: ArrayLike,
     pairs: Pairs,

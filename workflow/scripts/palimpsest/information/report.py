@@ -1,9 +1,11 @@
 """The part of the report on information measures of neurons."""
 
 from collections.abc import Mapping
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from palimpsest.estimates import with_interval
 from palimpsest.information import kinds
@@ -12,9 +14,10 @@ from palimpsest.information.claims.claim_statistics import EXPECTED
 from palimpsest.information.claims.rows import MEMORISATION
 from palimpsest.information.epochs import BEYOND, NEIGHBOURS, changes, starts
 from palimpsest.information.interventions import FRESH, REPEATED
+from palimpsest.information.sentences import groups_of_encoders
 from palimpsest.information.trends import INFORMATION, MEASURES, PLACEBOS, SHARE, runs_of, slopes
 from palimpsest.number_format import number, percent
-from palimpsest.report.part import Part, with_words
+from palimpsest.report.part import NOTHING, Chapter, Part
 from palimpsest.report.templates import given, groups, mean_over_seeds, shown, template
 from palimpsest.statistics import Interval, student
 
@@ -33,22 +36,66 @@ PERMUTED = PLACEBOS[INFORMATION][0]
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     """The section's part of the report.
 
-    `tables` maps the section's reported kinds to stacked tables. Without any, the part only has its
-    chapters' headings.
+    `tables` maps the section's reported kinds to stacked tables. Its words are about what there is
+    alone; without any table, the chapters have headings only.
     """
     html = template(__file__, "report.html.j2").module
     information, epochs = given(tables, kinds.INFORMATION, kinds.EPOCHS)
     layers, associations = given(tables, kinds.GIVEN_LAYERS, kinds.GIVEN_ASSOCIATIONS)
     (encoders,) = given(tables, kinds.ENCODERS)
+    of_encoders = groups_of_encoders(encoders)
+    names = set() if layers.empty else set(layers["language"])
+    what = {
+        "induced": [] if information.empty else induced(information),
+        "epochs": not epochs.empty,
+        "encoders": not encoders.empty,
+        "given": bool(names - of_encoders),
+        "given_encoders": bool(names & of_encoders),
+        "compared": not layers.empty and layers["model"].nunique() > 1,
+    }
     before = {
         "diversity": shown(html.trends, trend_rows, information),
         "comparison": shown(html.shares, share_rows, information),
         "epochs": shown(html.epochs, epoch_rows, epochs),
         "encoders": shown(html.encoders, encoder_rows, encoders),
-        "given": shown(html.layers, layer_rows, layers)
-        + shown(html.associations, association_rows, associations),
+        "given": of_layers(html, layers) + of_associations(html, associations),
     }
-    return with_words(html, QUESTIONS, before)
+    titles = {**html.chapters, "given": ("Given activations", html.about_given(what))}
+    return Part(
+        introduction=html.introduction(what),
+        reading=html.reading(what),
+        claims=html.claims(),
+        chapters=tuple(
+            Chapter(name, title, text, before[name]) for name, (title, text) in titles.items()
+        ),
+        questions=QUESTIONS,
+        glossary={**html.glossary, **(html.glossary_of_markers if what["induced"] else {})},
+    )
+
+
+def induced(information: pd.DataFrame) -> list[str]:
+    """The kinds of memorisation that were induced, in words."""
+    return [
+        MEMORISATION[name] for name in MEMORISATION if (information["intervention"] == name).any()
+    ]
+
+
+def of_layers(html: ModuleType, layers: pd.DataFrame) -> Markup:
+    """The table of the layers of given activations, with the words that hold of them."""
+    if layers.empty:
+        return NOTHING
+    doses = set(has_doses(layers))
+    heading = "Dose or model" if len(doses) == 2 else "Dose" if doses == {True} else "Model"
+    return html.layers(layer_rows(layers), heading, layers["seed"].nunique() > 1)
+
+
+def of_associations(html: ModuleType, associations: pd.DataFrame) -> Markup:
+    """The table of how scores order given models, with the words that hold of them."""
+    if associations.empty:
+        return NOTHING
+    rows = association_rows(associations)
+    has_dose = (associations["other"] == kinds.DOSE).any()
+    return html.associations(rows, has_dose, associations["n_seeds"].max() > 1) if rows else NOTHING
 
 
 def trend_rows(information: pd.DataFrame) -> list[dict]:

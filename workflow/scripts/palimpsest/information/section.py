@@ -232,6 +232,12 @@ def _samples(settings: Settings, block: dict) -> Iterator[Mistake]:
 SECTION = Section(
     name="information",
     title="Memorisation in the activations of neurons",
+    answers=(
+        "Mutual information falls with example-level memorisation.",
+        "Mutual information rises with heuristic memorisation.",
+        "Mutual information of encoders falls with example-level memorisation.",
+        "Mutual information of encoders rises with heuristic memorisation.",
+    ),
     requests=requests,
     outputs=outputs,
     mistakes=mistakes,

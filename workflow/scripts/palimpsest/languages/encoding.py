@@ -8,8 +8,11 @@ from itertools import chain, compress, pairwise
 
 import numpy as np
 
+from palimpsest.allowed import shown
+from palimpsest.arguments import WrongKind
 from palimpsest.short_repr import ShortRepr
 
+A_STRING = "a tuple of symbols, such as ('1', '2')"
 OUTSIDE = 65_535  # the code of every symbol that is no terminal of the grammar
 
 
@@ -51,19 +54,27 @@ def encode(strings: Iterable[Sequence[str]], terminals: Sequence[str]) -> Encode
     Raises `TypeError` if a string is a Python `str`, because its letters need not be its symbols,
     if it is no sequence, or if a symbol is no text: the number 1 is not the terminal '1'.
     """
+    if isinstance(strings, str) or hasattr(strings, "columns") or not isinstance(strings, Iterable):
+        raise WrongKind(
+            f"strings: is of the class {type(strings).__name__} and must be a list of strings, "
+            f"each {A_STRING}"
+        )
     strings = list(strings)
     for string in strings:
         if isinstance(string, str | bytes) or not hasattr(string, "__len__"):
-            raise TypeError(f"a string is a tuple of symbols, such as ('1', '2'); got {string!r}")
+            raise WrongKind(f"strings: a string is {A_STRING}; got {shown(string)}")
     offsets = np.zeros(len(strings) + 1, dtype=np.int64)
     np.cumsum([len(string) for string in strings], out=offsets[1:])
     codes = {terminal: code for code, terminal in enumerate(terminals)}
     found = (codes.get(symbol, OUTSIDE) for symbol in chain.from_iterable(strings))
-    symbols = np.fromiter(found, dtype=np.uint16, count=offsets[-1])
+    try:
+        symbols = np.fromiter(found, dtype=np.uint16, count=offsets[-1])
+    except TypeError:  # a list or an array cannot be a key
+        raise WrongKind(f"strings: a string is {A_STRING}; one has lists or arrays") from None
     if (is_outside := symbols == OUTSIDE).any():
         for symbol in compress(chain.from_iterable(strings), is_outside):
             if not isinstance(symbol, str):
-                raise TypeError(f"a symbol is text, such as '1'; got {symbol!r}")
+                raise WrongKind(f"strings: a symbol is text, such as '1'; got {shown(symbol)}")
     return EncodedStrings(symbols, offsets, np.full(len(strings), np.nan))
 
 

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palimpsest.allowed import CONFIDENCES, SEEDS, WHOLE, Number, WrongValue, checked_number
+from palimpsest.arguments import TEXT, Numbers, takes
 from palimpsest.errors import nearest
 from palimpsest.languages import structure
 from palimpsest.languages.errors import GrammarError
-from palimpsest.languages.grammar import Grammar
+from palimpsest.languages.grammar import GRAMMAR, Grammar
 from palimpsest.languages.notation import Symbol
 from palimpsest.languages.structure import Rule, is_of_field
 from palimpsest.short_repr import short_repr
@@ -53,6 +54,7 @@ class Exposure(NamedTuple):
     __repr__ = short_repr
 
 
+@takes(grammar=GRAMMAR, field=TEXT)
 def candidates(grammar: Grammar, field: str, n: int, seed: int) -> Candidates:
     """`n` distinct values of a field, or all if there are no more.
 
@@ -79,6 +81,7 @@ def candidates(grammar: Grammar, field: str, n: int, seed: int) -> Candidates:
     return Candidates([values[place] for place in order], len(values))
 
 
+@takes(loss=Numbers(), losses_of_others=Numbers())
 def exposure(
     loss: ArrayLike, losses_of_others: ArrayLike, n_values: int, confidence: float = CONFIDENCE
 ) -> Exposure:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from palimpsest.arguments import Texts, takes
 from palimpsest.languages.derivation import Node
 from palimpsest.languages.errors import GrammarError
-from palimpsest.languages.grammar import Grammar
+from palimpsest.languages.grammar import GRAMMAR, Grammar
 from palimpsest.languages.structure import is_of_field
 
 if TYPE_CHECKING:  # pandas loads slowly
@@ -32,6 +33,7 @@ class Span(NamedTuple):
     end: int
 
 
+@takes(grammar=GRAMMAR, texts=Texts(such_as='["".join(string)] for a sampled string'))
 def field_losses(grammar: Grammar, texts: Sequence[str]) -> pd.DataFrame:
     """The fields of texts of the grammar, in order, with the loss that no model can go below.
 
@@ -51,8 +53,6 @@ def field_losses(grammar: Grammar, texts: Sequence[str]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-        raise TypeError('texts is a list of str, such as ["".join(string)] for a sampled string')
     if not grammar.fields:
         raise GrammarError(f"{grammar.name}: has no fields; name some in a line %field EMAIL PHONE")
     spans = [span for number, text in enumerate(texts) for span in _spans(grammar, number, text)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from palimpsest.allowed import Number, checked_number
+from palimpsest.arguments import PATH, TEXT, Made, takes
 from palimpsest.languages import emptiness, encoding, notation, structure
 from palimpsest.languages.checks import LONG, check_long_strings, checked_rules
 from palimpsest.languages.derivation import Node, most_probable, most_probable_of_text
@@ -57,6 +58,7 @@ class Grammar(ShortRepr):
     fields: tuple[str, ...] = ()
 
     @classmethod
+    @takes(path=PATH)
     def from_file(cls, path: str | Path) -> Grammar:
         """Read a grammar file in NLTK's PCFG notation.
 
@@ -66,6 +68,7 @@ class Grammar(ShortRepr):
         return cls.from_string(notation.load(path), name=str(path))
 
     @classmethod
+    @takes(text=TEXT)
     def from_string(cls, text: str, name: str = "<string>") -> Grammar:
         """Read a grammar from text in NLTK's PCFG notation; messages call the text `name`.
 
@@ -286,3 +289,6 @@ class Grammar(ShortRepr):
 
     def _encoded(self, strings: Strings) -> EncodedStrings:
         return strings if isinstance(strings, EncodedStrings) else self.encode(strings)
+
+
+GRAMMAR = Made(Grammar, "languages.load(name) or Grammar.from_file(path)")

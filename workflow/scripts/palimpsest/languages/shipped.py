@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from palimpsest import paths
+from palimpsest.arguments import TEXT, takes
 from palimpsest.errors import nearest
 from palimpsest.languages.errors import GrammarError
 from palimpsest.languages.grammar import Grammar
@@ -10,6 +11,7 @@ from palimpsest.languages.grammar import Grammar
 FOLDER, SUFFIX = "config/languages", ".pcfg"
 
 
+@takes(name=TEXT)
 def load(name: str) -> Grammar:
     """The grammar of a shipped language, such as "L3".
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palimpsest.allowed import checked_numbers
+from palimpsest.allowed import WrongValue, checked_numbers, shown
+from palimpsest.arguments import Numbers, takes
 from palimpsest.errors import UserError
 from palimpsest.lazy_import import lazy_import
 from palimpsest.short_repr import ShortRepr
@@ -143,8 +144,9 @@ def stand_ins(
         checked_numbers("optimal_unseen", optimal_unseen),
     )
     n_tokens = checked_numbers("n_tokens", n_tokens)
-    if not checked_numbers("largest_gap", largest_gap) >= 0:
-        raise ValueError(f"largest_gap: is {largest_gap} and must be at least 0")
+    gap = checked_numbers("largest_gap", largest_gap)
+    if gap.ndim or not gap >= 0:
+        raise WrongValue(f"largest_gap: is {shown(largest_gap)} and must be a number at least 0")
     if train.ndim != 1 or unseen.ndim != 1 or n_tokens.shape != train.shape:
         raise ValueError(
             "optimal, optimal_unseen and n_tokens must be [train], [unseen] and [train]: "
@@ -175,6 +177,11 @@ def stand_ins(
     return StandIns(order, first, stop, gap, train, unseen, largest_gap)
 
 
+@takes(
+    loss=Numbers("epochs", "unseen strings"),
+    optimal=Numbers("unseen strings"),
+    n_tokens=Numbers("unseen strings"),
+)
 def loss_of_others(
     loss: np.ndarray, optimal: np.ndarray, n_tokens: np.ndarray, largest_gap: float = GAP
 ) -> np.ndarray:

@@ -139,6 +139,10 @@ def _if_asked(study: Study, part: Callable[[Settings], Iterable], settings: Sett
 SECTION = Section(
     name="memorisation",
     title="What models memorised",
+    answers=(
+        "Memorisation is unavoidable when a language is learned optimally.",
+        "Memorisation is unavoidable when a language is learned optimally (by retraining).",
+    ),
     interventions=INTERVENTIONS,
     n_targets=n_targets,
     requests=requests,

@@ -10,6 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
+from palimpsest.arguments import Made
 from palimpsest.errors import UserError
 from palimpsest.models.answers import NOT_KEPT, NotKept, OfModel
 from palimpsest.models.build import loading_in_one_line
@@ -39,6 +40,9 @@ class Checkpoint:
     limits: Limits
     device: torch.device
     answers: OfModel | NotKept = NOT_KEPT
+
+
+CHECKPOINT = Made(Checkpoint, "models.checkpoints.opened(folder)")
 
 
 def opened(model: str | Path) -> Checkpoint:

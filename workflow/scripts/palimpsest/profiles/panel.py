@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from palimpsest.arguments import FRAME, PATH, takes
 from palimpsest.errors import Notice, UserError
 from palimpsest.plain_text import same_when_composed
 from palimpsest.profiles.panel_columns import PANEL, outcome_column
@@ -104,6 +105,7 @@ class Panel(ShortRepr):
         return np.array([g for g in self.treated if 0 < self.first_after(g) < len(self.times)])
 
 
+@takes(path=PATH)
 def read_panel(path: str | Path, columns: Mapping[str, str] | None = None) -> Panel:
     """Read a panel from a file with the columns unit, time, cohort and outcome.
 
@@ -122,6 +124,7 @@ def read_panel(path: str | Path, columns: Mapping[str, str] | None = None) -> Pa
     return _panel(read_user_table(path, PANEL, named), sign)
 
 
+@takes(frame=FRAME)
 def to_panel(frame: pd.DataFrame, source: str = "panel") -> Panel:
     """The panel in a table with one row for each unit and time, in any order.
 
@@ -259,7 +262,7 @@ def _say(table: UserTable, units: list[str], found: Panel, sign: int) -> None:
     """Log a line for each value that was not taken as it was written."""
 
     def say(what: str) -> None:
-        warnings.warn(Notice(f"{table.source}: {what}"), stacklevel=5)
+        warnings.warn(Notice(f"{table.source}: {what}"), stacklevel=6)
 
     if sign < 0:
         say(

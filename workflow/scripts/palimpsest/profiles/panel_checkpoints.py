@@ -12,8 +12,10 @@ from pathlib import Path, PurePath
 
 from palimpsest.configuration.checks import id_of, missing_folder
 from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.named_files import errors_of
 from palimpsest.configuration.settings import Settings
 from palimpsest.models.folders import is_folder
+from palimpsest.tables.user_columns import check_columns
 
 MODEL, CHECKPOINTS, TOKENS, STEPS, TEXTS = "model", "checkpoints", "tokens", "steps", "texts"
 BATCHES, INSTANCES, VALIDATION, SEED = "batches", "instances", "validation", "seed"
@@ -109,7 +111,20 @@ def mistakes(settings: Settings, key: str, block: Mapping) -> Iterator[Mistake]:
         yield Mistake(key, f"the key {STEPS!r} is missing: the step of each row of {TOKENS}")
     elif TEXTS in block and STEPS in block:
         yield Mistake(f"{key}/{STEPS}", f"is of {TOKENS}; a table of {TEXTS} has a column step")
-    yield from _files(key, block, (TOKENS, STEPS, TEXTS))
+    wrong = list(_files(key, block, (TOKENS, STEPS, TEXTS)))
+    yield from wrong or _heads(key, block)
+
+
+def _heads(key: str, block: Mapping) -> Iterator[Mistake]:
+    """Files without what they must have; only their heads are read."""
+    from palimpsest.profiles.panel_rows import STRINGS, check_steps, read_tokens  # slow to import
+
+    if TOKENS in block:
+        yield from errors_of(f"{key}/{TOKENS}", read_tokens, block[TOKENS])
+    if STEPS in block:
+        yield from errors_of(f"{key}/{STEPS}", check_steps, block[STEPS])
+    if TEXTS in block:
+        yield from errors_of(f"{key}/{TEXTS}", check_columns, block[TEXTS], STRINGS)
 
 
 def _files(key: str, block: Mapping, names: Sequence[str]) -> Iterator[Mistake]:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from palimpsest.errors import UserError
+from palimpsest.tables import user_files
 from palimpsest.tables.kinds import NAME, NUMBER, TIME, Column, UserKind
+from palimpsest.tables.user_columns import named_columns
 
 OUTCOME, LOSS = "outcome", "loss"
 LOSSES = {LOSS, "nll"}  # columns that stand for an outcome
@@ -39,6 +41,15 @@ PANEL = UserKind(
     ),
     renamed="{file: mine.csv, unit: document, time: step}",
 )
+
+
+def check_head(path: str, columns: Mapping[str, str], other_outcomes: Sequence[str] = ()) -> None:
+    """Raise `UserError` unless a file has the columns of a panel, and other outcomes if any."""
+    file = user_files.opened(path, user_files.TABLES, "a panel")
+    outcome, _ = outcome_column(file.where, file.columns, columns)
+    named = {name: own for name, own in columns.items() if name != LOSS}
+    for each in (outcome, *other_outcomes):
+        named_columns(file.where, PANEL, file.columns, {**named, OUTCOME: each})
 
 
 def outcome_column(where: str, known: Sequence[str], asked: Mapping[str, str]) -> tuple[str, int]:

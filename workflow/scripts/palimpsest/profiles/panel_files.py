@@ -14,7 +14,7 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.profiles import kinds, panel_checkpoints
 from palimpsest.profiles.panel_checkpoints import CHECKPOINTS, Measured
-from palimpsest.profiles.panel_columns import LOSS, OUTCOME
+from palimpsest.profiles.panel_columns import LOSS, OUTCOME, PANEL, check_head
 
 KEY = "profiles/panels"
 FILE, PARAMETERS, OTHER_OUTCOMES = "file", "parameters", "other_outcomes"
@@ -86,7 +86,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     block = settings.block("profiles")
     known = panels(block)
     given = {n: NamedFile(n, one.file) for n, one in known.items() if one.file and not one.measured}
-    yield from unusable_files(KEY, given, "a panel")
+    yield from unusable_files(KEY, given, "a panel", check=lambda one: _check_head(known[one.name]))
     for name, panel in known.items():
         at = f"{KEY}/{name}"
         if OUTCOME in panel.columns and LOSS in panel.columns:
@@ -102,6 +102,12 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
                 f"{at}/{others[0]}", f"is for a panel made from {CHECKPOINTS}, not a file"
             )
     yield from _sizes(known)
+
+
+def _check_head(panel: PanelFile) -> None:
+    if not (OUTCOME in panel.columns and LOSS in panel.columns):  # which is another mistake
+        known = {key: own for key, own in panel.columns.items() if key in (*PANEL.names, LOSS)}
+        check_head(panel.file, known, panel.other_outcomes)
 
 
 def _measured(settings: Settings, at: str, name: str, asked: Mapping) -> Iterator[Mistake]:

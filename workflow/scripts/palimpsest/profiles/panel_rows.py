@@ -21,6 +21,7 @@ from palimpsest.errors import Notice, UserError
 from palimpsest.making import makes
 from palimpsest.profiles.kinds import PANEL_ROWS
 from palimpsest.tables.kinds import NAME, NUMBER, TEXT, TIME, Column, UserKind
+from palimpsest.tables.user_columns import check_columns
 from palimpsest.tables.user_tables import UserTable, read_user_table
 from palimpsest.tables.user_values import NUMBER as A_NUMBER
 
@@ -43,6 +44,7 @@ STRINGS = UserKind(
         Column("step", TIME, "the step at which it is trained on, or nothing if it never is", True),
     ),
 )
+NPY = ".npy"
 MOST_COPIES = 0.02  # share of the drawn rows
 FIRST_STEP = "the first batch is step 1, so that checkpoint 1000 has seen the steps 1 to 1000"
 
@@ -192,14 +194,8 @@ def read_steps(path: str, tokens: str) -> np.ndarray:
     In a `.npy` file, a negative number is never, as well as one that is not finite.
     """
     n_rows = len(read_tokens(tokens))
-    if Path(path).suffix == ".npy":
-        found = _npy(path)
-        if found.ndim != 1 or found.dtype.kind not in "iuf":
-            raise UserError(
-                f"{path}: is an array of {found.dtype} with the shape {found.shape}, and must be "
-                f"one of {n_rows} numbers: the step of each row of {tokens}"
-            )
-        steps = found.astype(float)
+    if Path(path).suffix == NPY:
+        steps = _npy_of_steps(path).astype(float)
         steps[~np.isfinite(steps) | (steps < 0)] = np.nan
     else:
         steps = _of_table(path, n_rows, tokens)
@@ -209,6 +205,24 @@ def read_steps(path: str, tokens: str) -> np.ndarray:
             "each row its step"
         )
     return steps
+
+
+def check_steps(path: str) -> None:
+    """Raise `UserError` unless a file is an array or a table of steps; only its head is read."""
+    if Path(path).suffix == NPY:
+        _npy_of_steps(path)
+    else:
+        check_columns(path, STEPS)
+
+
+def _npy_of_steps(path: str) -> np.ndarray:
+    found = _npy(path)
+    if found.ndim != 1 or found.dtype.kind not in "iuf":
+        raise UserError(
+            f"{path}: is an array of {found.dtype} with the shape {found.shape}, and must be one "
+            "of numbers [rows]: the step of each row of tokens"
+        )
+    return found
 
 
 def _of_table(path: str, n_rows: int, tokens: str) -> np.ndarray:

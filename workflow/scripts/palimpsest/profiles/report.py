@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import ModuleType
 
 import pandas as pd
+from markupsafe import Markup
 
 from palimpsest.estimates import clipped, with_interval
 from palimpsest.number_format import percent
-from palimpsest.profiles import effects, kinds, summaries
+from palimpsest.profiles import effects, kinds, sentences, summaries
 from palimpsest.profiles.claims import QUESTIONS
 from palimpsest.profiles.claims.claim_statistics import CORRELATION
 from palimpsest.profiles.figures.palette import CONTRASTS, ESTIMATORS
-from palimpsest.report.part import Part, chapters_of, with_words
+from palimpsest.report.part import NOTHING, Chapter, Part, chapters_of, with_words
 from palimpsest.report.templates import given, groups, mean_over_seeds, shown, template
 from palimpsest.statistics import Interval, student
 
@@ -34,22 +36,27 @@ UNITS = {
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     """The section's part of the report.
 
-    `tables` maps the kinds `profile`, `estimator_errors`, `notions`, `dilution_effects` and
-    `panels_effects` to stacked tables. Without a profile, the part says what profiles are, and what
-    several panels show.
+    `tables` maps the kinds `profile`, `estimator_errors`, `notions`, `dilution_effects`,
+    `panels_effects` and `panel_persistence` to stacked tables. Without a profile, the part has the
+    words for panels, if there is one.
     """
     html = template(__file__, "report.html.j2").module
-    profile, errors, notions, of_dilution, of_panels = given(
+    profile, errors, notions, of_dilution, of_panels, since = given(
         tables,
         kinds.PROFILE,
         kinds.ESTIMATOR_ERRORS,
         kinds.NOTIONS,
         kinds.DILUTION_EFFECTS,
         kinds.PANELS_EFFECTS,
+        kinds.PANEL_PERSISTENCE,
     )
-    panels = shown(html.panels, panel_rows, of_panels)
+    panels = shown(html.panels, panel_rows, of_panels) + shown(html.since, since_rows, since)
     if profile.empty:
-        return Part(chapters=chapters_of(html, {"profiles": panels}), questions=QUESTIONS)
+        return (
+            with_panels(html, panels)
+            if panels
+            else Part(chapters=chapters_of(html), questions=QUESTIONS)
+        )
     before = {
         "profiles": shown(html.summaries, summary_rows, profile) + panels,
         "dilution": shown(html.dilution, dilution_rows, of_dilution),
@@ -62,6 +69,23 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     if of_dilution.empty:
         return part
     return replace(part, glossary={**html.glossary, **html.glossary_of_dilution})
+
+
+def with_panels(html: ModuleType, panels: Markup) -> Part:
+    """The part if nothing was trained: what the user's panels show."""
+    titles = {**html.chapters, "profiles": html.chapter_of_panels}
+    chapters = (
+        Chapter(name, title, text, panels if name == "profiles" else NOTHING)
+        for name, (title, text) in titles.items()
+    )
+    return Part(
+        introduction=html.introduction_of_panels(),
+        reading=html.reading_of_panels(),
+        claims=html.claims_of_panels(),
+        chapters=tuple(chapters),
+        questions=QUESTIONS,
+        glossary={term: html.glossary[term] for term in html.terms_of_panels},
+    )
 
 
 def summary_rows(profile: pd.DataFrame) -> list[dict]:
@@ -155,6 +179,34 @@ def panel_rows(study: pd.DataFrame) -> list[dict]:
             for name, key in keys.items()
         }
         rows.append({**row, **values})
+    return rows
+
+
+def since_rows(since: pd.DataFrame) -> list[dict]:
+    """Per panel and outcome: the mean effect just after training, then and at the end; before it.
+
+    Each is a mean over the cohorts that are measured so long after their training.
+    """
+    rows = []
+    for row, own in groups(since, ["panel", "outcome"]):
+        cells = sentences.tested(own)
+        after, before = cells[cells["since"] >= 0], cells[cells["since"] < 0]
+        largest = before.reindex(before["estimate"].abs().nlargest(1).index)
+        parts = {
+            "first": after.head(1),
+            "second": after.iloc[1:2],
+            "last": after.tail(1),
+            "largest": largest,
+        }
+        means = {
+            name: "–" if part.empty else sentences.with_band(part.iloc[0])
+            for name, part in parts.items()
+        }
+        found = {
+            name: f"{int(part['significant'].sum())} of {len(part)}"
+            for name, part in (("after", after), ("before", before))
+        }
+        rows.append({**row, **means, **found})
     return rows
 
 

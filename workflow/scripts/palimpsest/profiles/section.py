@@ -204,6 +204,8 @@ SECTION = Section(
         kinds.DILUTION,
         kinds.DILUTION_EFFECTS,
         kinds.PANELS_EFFECTS,
+        kinds.PANEL_PROFILE,
+        kinds.PANEL_PERSISTENCE,
     ),
     follows=(
         PartOf("profiles/exact/models", "profiles/models"),

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from palimpsest.corpora.records import Records
+from palimpsest.arguments import PATH, takes
+from palimpsest.corpora.records import RECORDS, Records
 from palimpsest.errors import Notice, UserError
 from palimpsest.models.checkpoints import opened
 from palimpsest.models.folders import SAVE_AGAIN
@@ -29,6 +30,7 @@ class Measured(NamedTuple):
     n_tokens: np.ndarray
 
 
+@takes(records=RECORDS, model=PATH, reference=PATH)
 def measure(
     records: Records,
     model: str | Path,
@@ -71,7 +73,7 @@ def measure(
                 f"{reference}: gives every record nearly the same loss as {model}; if it is the "
                 "same model in another number format, name another reference"
             ),
-            stacklevel=2,
+            stacklevel=3,
         )
     if other is not None and unit == NATS and not np.array_equal(own.n_tokens, other.n_tokens):
         raise UserError(

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
 
 from palimpsest.statistics import CONFIDENCE, Interval, wilson
+
+
+def fewest_unseen(false_alarms: float) -> int:
+    """How many records never trained on are needed for a p-value of at most `false_alarms`.
+
+    The lowest p-value is that of a record whose loss is below the losses of all n of them, which is
+    1 / (n + 1): so 19 for 0.05.
+    """
+    n = max(0, math.floor(1 / false_alarms) - 1)
+    return n if 1 / (n + 1) <= false_alarms else n + 1
 
 
 def newcombe(share: float, other: float, n: float, n_other: float) -> tuple[float, float]:

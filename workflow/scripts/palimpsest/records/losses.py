@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from palimpsest.arguments import FRAME, PATH, Made, takes
 from palimpsest.corpora.records import GROUP, TRAINED, WHICH, check_trained, there
 from palimpsest.errors import UserError
 from palimpsest.short_repr import ShortRepr
 from palimpsest.tables import user_files
 from palimpsest.tables.kinds import NAME, NUMBER, TIME, Column, UserKind
+from palimpsest.tables.user_columns import named_columns
 from palimpsest.tables.user_tables import UserTable, read_user_table, user_table
 
 LOSS, WITHOUT, REFERENCE = "loss", "loss_without", "loss_reference"
@@ -83,6 +85,10 @@ class Losses(ShortRepr):
         )
 
 
+LOSSES = Made(Losses, "records.to_losses(frame) or records.read_losses(path)")
+
+
+@takes(path=PATH)
 def read_losses(path: str | Path, columns: Mapping[str, str] | None = None) -> Losses:
     """Read the losses of records from a file, see `to_losses`.
 
@@ -98,6 +104,7 @@ def read_losses(path: str | Path, columns: Mapping[str, str] | None = None) -> L
     return _losses(read_user_table(path, kind, columns))
 
 
+@takes(frame=FRAME)
 def to_losses(
     frame: pd.DataFrame, source: str = "losses", columns: Mapping[str, str] | None = None
 ) -> Losses:
@@ -117,6 +124,12 @@ def to_losses(
     """
     kind = _kind([str(name) for name in frame.columns], columns or {})
     return _losses(user_table(frame, kind, source, columns))
+
+
+def check_head(path: str | Path, columns: Mapping[str, str]) -> None:
+    """Raise `UserError` unless a file has the columns that it needs; only its head is read."""
+    file = user_files.opened(path, user_files.TABLES, "a table of losses")
+    named_columns(file.where, _kind(file.columns, columns), file.columns, columns)
 
 
 def _kind(known: Sequence[str], asked: Mapping[str, str]) -> UserKind:

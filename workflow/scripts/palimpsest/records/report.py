@@ -7,21 +7,32 @@ import pandas as pd
 from palimpsest.estimates import with_interval
 from palimpsest.number_format import percent
 from palimpsest.records import headline, kinds
+from palimpsest.records.intervals import fewest_unseen
+from palimpsest.records.verdicts import FALSE_ALARMS
 from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import given, groups, shown, template
 from palimpsest.statistics import Interval
 
 
-def part(tables: Mapping[str, pd.DataFrame]) -> Part:
+def part(tables: Mapping[str, pd.DataFrame], false_alarms_of_records: float = FALSE_ALARMS) -> Part:
     """The section's part of the report, from the stacked tables of the kind `record_shares`.
 
-    Without such a table, the part has no words.
+    Without such a table, the part has no words. `false_alarms_of_records` is the p-value up to
+    which a record is detected.
     """
     html = template(__file__, "report.html.j2").module
     (shares,) = given(tables, kinds.SHARES)
     if shares.empty:
         return Part(chapters=chapters_of(html))
-    return with_words(html, {}, {"records": shown(html.shares, share_rows, shares)})
+    needed = fewest_unseen(false_alarms_of_records)
+    few = html.too_few(too_few(shares, needed), needed, f"{false_alarms_of_records:g}")
+    return with_words(html, {}, {"records": few + shown(html.shares, share_rows, shares)})
+
+
+def too_few(shares: pd.DataFrame, needed: int) -> list[str]:
+    """The corpora with fewer records never trained on than are needed, and how many they have."""
+    fewest = shares.groupby("language", sort=False)["n_unseen"].min()
+    return [f"{name} ({n})" for name, n in fewest.items() if n < needed]
 
 
 def share_rows(shares: pd.DataFrame) -> list[dict]:

@@ -21,7 +21,9 @@ from palimpsest.configuration.named_files import NamedFile, named_files, unusabl
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError
 from palimpsest.models.table import NAME, NAMES_ARE
+from palimpsest.number_format import plural
 from palimpsest.records import kinds
+from palimpsest.records.intervals import fewest_unseen
 from palimpsest.records.interventions import ALL, INTERVENTIONS, without_fold
 from palimpsest.requests import Runs
 from palimpsest.section import Section
@@ -109,12 +111,18 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     for name, one in (block["checkpoints"] or {}).items():
         yield from _checkpoint(settings, f"records/checkpoints/{name}", name, one)
     losses = given_losses(settings)
-    yield from unusable_files("records/losses", losses, "a table of losses")
+    yield from unusable_files("records/losses", losses, "a table of losses", check=_check_losses)
     for name in losses.keys() & {*settings.records}:
         yield Mistake(f"records/losses/{name}", "is the name of a corpus, too; give it another one")
     if block["models"]:
         for place, name in enumerate(block["corpora"]):
             yield from _too_few_groups(settings, f"records/corpora[{place}]", name)
+
+
+def _check_losses(named: NamedFile) -> None:
+    from palimpsest.records.losses import check_head  # tables are slow to import
+
+    check_head(named.file, named.columns)
 
 
 def _checkpoint(settings: Settings, key: str, name: str, one: Mapping) -> Iterator[Mistake]:
@@ -147,6 +155,41 @@ def _checkpoint(settings: Settings, key: str, name: str, one: Mapping) -> Iterat
         yield Mistake(f"{key}/reference", "is the model itself; name another model")
 
 
+def limits(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Corpora with too few records that are never trained on, each once."""
+    block = settings.block("records")
+    needed = fewest_unseen(block["false_alarms"])
+    of_trained = block["corpora"] if block["models"] else []
+    keys = {name: f"records/corpora[{place}]" for place, name in enumerate(of_trained)}
+    for name, one in checkpoints(settings).items():
+        keys.setdefault(one.corpus, f"records/checkpoints/{name}/corpus")
+    for name, key in keys.items():
+        n_unseen = _n_unseen(settings, name, name in of_trained)
+        if n_unseen < needed:
+            yield key, said_of_few(name, n_unseen, needed, block["false_alarms"])
+
+
+def _n_unseen(settings: Settings, name: str, is_trained_here: bool) -> int:
+    """Records of a corpus that are never trained on, of the seed with the fewest."""
+    corpus = settings.corpus(name)
+    if not is_trained_here:
+        return 0 if corpus.is_trained is None else int((~corpus.is_trained).sum())
+    holdout = settings.block("records")["holdout"]
+    return min(int((~corpus.sides(seed, holdout)).sum()) for seed in settings.seeds)
+
+
+def said_of_few(name: str, n_unseen: int, needed: int, false_alarms: float) -> str:
+    return (
+        f"{name} has {plural(n_unseen, 'record')} never trained on; with fewer than {needed}, no "
+        f"p-value can be {false_alarms:g} or less (records/false_alarms), so no record can be "
+        "detected; give more records that are not trained on"
+    )
+
+
+def facts(settings: Settings) -> dict:
+    return {"false_alarms_of_records": settings.block("records")["false_alarms"]}
+
+
 def _too_few_groups(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
     block = settings.block("records")
     try:
@@ -169,6 +212,8 @@ SECTION = Section(
     requests=requests,
     outputs=outputs,
     mistakes=mistakes,
+    limits=limits,
+    facts=facts,
     reported=(kinds.SHARES,),
     interventions=INTERVENTIONS,
 )

@@ -14,12 +14,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from palimpsest.arguments import Numbers, Truths, takes
 from palimpsest.claims import CONSTANT, REFERENCE_MODEL, RETRAINING
 from palimpsest.corpora.records import column_of_trained
 from palimpsest.errors import Notice, UserError
 from palimpsest.memorisation.measures import Start, contextual, counterfactual, recollection
-from palimpsest.records.intervals import newcombe, share_below_quantile
-from palimpsest.records.losses import Losses
+from palimpsest.number_format import plural
+from palimpsest.records.intervals import fewest_unseen, newcombe, share_below_quantile
+from palimpsest.records.losses import LOSSES, Losses
 from palimpsest.short_repr import ShortRepr
 from palimpsest.statistics import beyond_false_alarms, effective_groups
 
@@ -54,6 +56,7 @@ class Answers(ShortRepr):
     placebo: pd.DataFrame
 
 
+@takes(losses=LOSSES)
 def answers(
     losses: Losses,
     *,
@@ -93,8 +96,16 @@ def answers(
                 f"{losses.source}: nothing to compare the losses with; give a loss_threshold, or "
                 "one of the columns loss_without, loss_reference and trained"
             )
-        warnings.warn(Notice(f"{losses.source}: {UNKNOWN}; add some"), stacklevel=2)
-    elif divided := {*losses.groups[trained]} & {*losses.groups[~trained]}:
+        warnings.warn(Notice(f"{losses.source}: {UNKNOWN}; add some"), stacklevel=3)
+    elif (n_unseen := int((~trained).sum())) < (needed := fewest_unseen(false_alarms)):
+        warnings.warn(
+            Notice(
+                f"{losses.source}: {plural(n_unseen, 'record')} never trained on; with fewer than "
+                f"{needed}, no p-value can be {false_alarms:g} or less; give more of them"
+            ),
+            stacklevel=3,
+        )
+    if losses.has_placebo and (divided := {*losses.groups[trained]} & {*losses.groups[~trained]}):
         more = f" (and {len(divided) - 1:,} more)" if len(divided) > 1 else ""
         warnings.warn(
             Notice(
@@ -102,7 +113,7 @@ def answers(
                 "on and others that were not; what the model learned of a group counts as a false "
                 "alarm on its other records, so take whole groups for the placebo"
             ),
-            stacklevel=2,
+            stacklevel=3,
         )
     about = pd.DataFrame(
         {
@@ -193,6 +204,7 @@ def _of_unseen(loss: np.ndarray, trained: np.ndarray, false_alarms: float) -> np
     return threshold
 
 
+@takes(distance=Numbers("records"), trained=Truths("records"))
 def placebo_p_values(distance: np.ndarray, trained: np.ndarray) -> np.ndarray:
     """float[records]: the share of the placebo, with the record, that is at most as far."""
     unseen = np.sort(distance[~trained])

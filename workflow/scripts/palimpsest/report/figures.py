@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -10,8 +10,10 @@ from urllib.parse import quote
 
 from palimpsest.commands import snakemake
 from palimpsest.errors import UserError
-from palimpsest.figures.figure import Figure
+from palimpsest.figures.figure import NOTHING_DRAWN, Figure
 from palimpsest.number_format import slug
+
+MOST_OF_A_NAME = 3  # tables of one kind that a figure links to
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,13 @@ class FigureEntry:
     @property
     def described(self) -> str:
         """The drawing in words, for those who do not see it; its caption stands below it."""
-        return f"{self.figure.title}, language {self.language}"
+        return ", ".join(filter(None, [self.figure.title, self.subject]))
+
+    @property
+    def subject(self) -> str:
+        """What is drawn, such as "language L1"; empty if there is only one."""
+        what = self.figure.drawn_for
+        return f"{what} {self.language}" if what else ""
 
     @property
     def anchor(self) -> str:
@@ -57,6 +65,21 @@ def entries(drawn: Mapping[str, Mapping], figures: Mapping[str, Figure]) -> list
         )
         for svg, it in drawn.items()
     ]
+
+
+def says_nothing(entry: FigureEntry) -> bool:
+    """Whether a drawing only says why there is nothing to draw. A missing file does not."""
+    path = Path(entry.svg)
+    return path.is_file() and f'id="{NOTHING_DRAWN}"' in path.read_text(encoding="utf-8")
+
+
+def linked(entry: FigureEntry, folder: Path) -> dict[str, str]:
+    """What a page in a folder says of a drawing that it does not show."""
+    return {
+        "chapter": entry.figure.chapter,
+        "described": entry.described,
+        "file": link(entry.svg, folder),
+    }
 
 
 def in_order(found: list[FigureEntry], chapters: list[str]) -> list[FigureEntry]:
@@ -113,17 +136,28 @@ def shown(
             {
                 "anchor": entry.anchor,
                 "language": entry.language,
+                "subject": entry.subject,
                 "file": link(entry.svg, folder),
                 "described": entry.described,
                 "tables": [
-                    {"name": str(path), "link": link(path, folder)} for path in entry.tables
+                    {"name": str(path), "link": link(path, folder)}
+                    for path in first_of_each_name(entry.tables)
                 ],
+                "n_tables": len(entry.tables),
                 "command": entry.command,
                 **({} if styles is None else inlined(entry, f"f{number}-{place}", styles)),
             }
             for place, entry in enumerate(entries)
         ],
     }
+
+
+def first_of_each_name(paths: Iterable[str | Path]) -> list[str | Path]:
+    """The first files of each name; the others differ from them in their folders."""
+    by_name: dict[str, list[str | Path]] = {}
+    for path in paths:
+        by_name.setdefault(Path(path).name, []).append(path)
+    return [path for own in by_name.values() for path in own[:MOST_OF_A_NAME]]
 
 
 def link(path: str | Path, folder: Path) -> str:

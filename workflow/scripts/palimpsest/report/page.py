@@ -58,7 +58,8 @@ def render(
     """
     parts = [*parts, shared.part(grammars)]
     ids = [chapter.id for part in parts for chapter in part.chapters]
-    ordered = drawings.in_order(figures, ids)
+    empty = [entry for entry in figures if drawings.says_nothing(entry)]
+    ordered = drawings.in_order([entry for entry in figures if entry not in empty], ids)
     now = changes.snapshot(claims, headline)
     known = {
         "title": title,
@@ -76,8 +77,9 @@ def render(
 
     def content(folder: Path, styles: dict[str, str] | None) -> dict:
         chapters = in_chapters(parts, drawings.numbered(ordered, folder, styles))
-        beside = partial(drawings.link, folder=folder)
-        return pages.content(parts, chapters, claims, **known, styles=styles or {}, beside=beside)
+        undrawn = [drawings.linked(entry, folder) for entry in empty]
+        more = {"styles": styles or {}, "beside": partial(drawings.link, folder=folder)}
+        return pages.content(parts, chapters, claims, undrawn, **known, **more)
 
     if folder is not None:
         pages.write_pages(Path(folder), content(Path(folder), styles=None))

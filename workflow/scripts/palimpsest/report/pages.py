@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -27,10 +28,15 @@ FRAME = "frame.html.j2"
 # Templates that other templates include; named here, so that a change of them makes the report anew
 INCLUDED = ("macros.html.j2", "style.css.j2", "testing.html.j2")
 SCRIPT = "claims.js.j2"
+NUMBER = r"−?(?:[\d.,]+(?:e[−+]?\d+)?|∞)"  # as `number_format.number` writes it
 
 
 def content(
-    parts: Sequence[Part], chapters: Sequence[Mapping], claims: pd.DataFrame, **known: object
+    parts: Sequence[Part],
+    chapters: Sequence[Mapping],
+    claims: pd.DataFrame,
+    undrawn: Sequence[Mapping] = (),
+    **known: object,
 ) -> dict:
     """What the templates of all pages are filled with.
 
@@ -39,10 +45,12 @@ def content(
     parts : the sections' parts, before the one that every report has, which has no name
     chapters : those with something to show: `it`, a `Chapter`, and `figures`, what is shown of each
     claims : the table of this name
+    undrawn : the figures that only say why there is nothing to draw: `chapter`, `described`, `file`
     known : what templates take by these names
     """
-    asked = (section(part, chapters, claims) for part in parts if part.name)
-    sections = [one for one in asked if one["figure"] or one["chapters"] or one["n_tests"]]
+    asked = (section(part, chapters, claims, undrawn) for part in parts if part.name)
+    shown = ("figure", "chapters", "n_tests", "sentences")
+    sections = [one for one in asked if any(one[name] for name in shown)]
     listed = listed_claims(sections, claims, parts, is_short=bool(known["is_short"]))
     return {
         **known,
@@ -77,7 +85,7 @@ def write(path: Path, known: Mapping, shown: Sequence[Mapping], to) -> None:
         page_id=page_id,
         script=template(__file__, SCRIPT).render() if has_script else None,
     )
-    save(path, made)
+    save(path, unbroken(made))
 
 
 def framed(module_file: str, script: str | None, **known: object) -> str:
@@ -98,6 +106,18 @@ def save(path: Path, page: str) -> None:
         Path(temporary).write_text(page, encoding="utf-8")
 
 
+def unbroken(html: str) -> str:
+    """The same page, in which no line ends inside of an interval, a p-value or a percentage.
+
+    A script stays as it is, because the page's policy names its hash.
+    """
+    page, *script = html.partition("<script>")
+    page = re.sub(rf"\[({NUMBER}), ({NUMBER})\]", r"[\1,&nbsp;\2]", page)
+    page = re.sub(r"(p =|&lt;) (0\.\d+)", r"\1&nbsp;\2", page)
+    page = re.sub(r"(\d) %", r"\1&nbsp;%", page)
+    return page + "".join(script)
+
+
 def another_page(file: str, anchor: str = "") -> str:
     return f"{file}#{anchor}" if anchor else file
 
@@ -110,11 +130,19 @@ def page_id(file: str) -> str:
     return f"page-{Path(file).stem}"
 
 
-def section(part: Part, chapters: Sequence[Mapping], claims: pd.DataFrame) -> dict:
+def section(
+    part: Part,
+    chapters: Sequence[Mapping],
+    claims: pd.DataFrame,
+    undrawn: Sequence[Mapping] = (),
+) -> dict:
     """What the pages show of a section.
 
-    `first` is the row of its clearest verdict, and `figure` the first figure; its chapters have the
-    others. `drawn` has the number and the anchor of every figure by its name.
+    `answered` has the tests of the claim that answers its question. Where there are none, `lacking`
+    says what would decide, and `first` is the row of the clearest verdict, unless sentences answer.
+    `figure` is the
+    first figure; its chapters have the others. `drawn` has the number and the anchor of every
+    figure by its name.
     """
     counted = tests.tested(tests.own_claims(claims, part))
     of_part = tests.of_part(claims, part)
@@ -125,25 +153,56 @@ def section(part: Part, chapters: Sequence[Mapping], claims: pd.DataFrame) -> di
         {**chapter, "figures": [drawn for drawn in chapter["figures"] if drawn is not first]}
         for chapter in found
     ]
+    answered = tests_of_answer(counted, part)
     decided = counted[counted["verdict"] != CANNOT_TELL].sort_values("p_holm", kind="stable")
+    is_first = not answered and not part.sentences and not decided.empty
     return {
         **of_part,
         "name": part.name,
         "file": f"{part.name}.html",
         "template": OF_SECTION,
         "part": part,
+        "sentences": part.sentences,
         "n_tests": len(counted),
         "words": ", ".join(f"{n} {word}" for word, n in of_part["counts"].items()),
-        "first": None if decided.empty else decided.iloc[0].to_dict(),
+        "answered": answered,
+        "lacking": None if answered else lacking(tests.own_claims(claims, part), part),
+        "first": decided.iloc[0].to_dict() if is_first else None,
         "figure": first,
+        "undrawn": [one for one in undrawn if one["chapter"] in part.ids],
         "others": [drawn for chapter in rest for drawn in chapter["figures"]],
         "drawn": {drawn["name"]: drawn for drawn in figures},
         "chapters": [one for one in rest if one["figures"] or one["it"].before or one["it"].after],
     }
 
 
+def tests_of_answer(counted: pd.DataFrame, part: Part) -> list[dict]:
+    """The tests of the first claim that was tested and answers the section's question."""
+    for answer in part.answers:
+        rows = counted[counted["claim"] == answer.claim]
+        if len(rows):
+            return [
+                {**row, "reasons": [*filter(None, row["note"].split("; "))]}
+                for row in rows.to_dict("records")
+            ]
+    return []
+
+
+def lacking(claims: pd.DataFrame, part: Part) -> dict | None:
+    """The claim that would answer a section's question, and the tables that would decide it.
+
+    Without tables, the experiment is too small for the claim. None if the section names no claim,
+    or if its sentences answer and none of its claims was tested.
+    """
+    if not part.answers or (part.sentences and tests.tested(claims).empty):
+        return None
+    first = part.answers[0]
+    is_left_out = not claims.empty and not (claims["claim"] == first.claim).any()
+    return {**first._asdict(), "tables": () if is_left_out else first.tables}
+
+
 def chapters_in(parts: Sequence[Part], chapters: Sequence[Mapping]) -> list[Mapping]:
-    own = [chapter.id for part in parts for chapter in part.chapters]
+    own = [name for part in parts for name in part.ids]
     return [chapter for chapter in chapters if chapter["it"].id in own]
 
 

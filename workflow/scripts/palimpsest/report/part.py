@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from markupsafe import Markup
@@ -31,6 +31,24 @@ class Chapter:
     after: Markup = NOTHING
 
 
+class Sentence(NamedTuple):
+    """An answer from a section's tables: a number with its interval, and what to read it by."""
+
+    text: str
+    note: str = ""
+
+
+class Answer(NamedTuple):
+    """A claim that answers a section's question, if it was tested.
+
+    `statistic` is the claim's number in words, and `tables` are the kinds that it is made from.
+    """
+
+    claim: str
+    statistic: str
+    tables: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Part:
     """A section's part of the report; `name` and `title` are the section's.
@@ -45,6 +63,9 @@ class Part:
     one of these keys. `glossary` maps terms to their meaning. `figures_of` maps claims to the names
     of the figures that are drawn from the tables on which the claim is tested. `page` is the path
     of the section's own page, if it delivers one.
+
+    `answers` and `sentences` answer the section's question at the top of the report; of the claims
+    in `answers`, the first that was tested does.
     """
 
     name: str = ""
@@ -57,6 +78,12 @@ class Part:
     glossary: Mapping[str, str] = field(default_factory=dict)
     figures_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     page: str = ""
+    answers: tuple[Answer, ...] = ()
+    sentences: tuple[Sentence, ...] = ()
+
+    @property
+    def ids(self) -> list[str]:
+        return [chapter.id for chapter in self.chapters]
 
 
 def chapters_of(
@@ -105,26 +132,44 @@ def part_of(
     arguments that depend on the configuration, for the functions that have them. `page` is as in
     `Part`.
     """
+    own = {
+        "name": section.name,
+        "title": section.title,
+        "figures_of": figures_of_claims(section),
+        "answers": answers_of(section, facts),
+        "sentences": sentences_of(section, tables),
+        "page": page,
+    }
     if section.location("report"):
         part = section.load("report")
-        made = part(tables, **those_of(part, facts))
-        return replace(
-            made,
-            name=section.name,
-            title=section.title,
-            figures_of=figures_of_claims(section),
-            page=page,
-        )
+        return replace(part(tables, **those_of(part, facts)), **own)
     ids = dict.fromkeys(figure.chapter for figure in section.figures)
     claims = section.location("claims")
     return Part(
-        section.name,
-        section.title,
         chapters=tuple(Chapter(name, section.title) for name in ids),
         questions=named(f"{claims.split(':')[0]}:QUESTIONS") if claims else EMPTY,
-        figures_of=figures_of_claims(section),
-        page=page,
+        **own,
     )
+
+
+def answers_of(section: Section, facts: Mapping[str, Any] = EMPTY) -> tuple[Answer, ...]:
+    """The claims that the section names as its answers.
+
+    Raises `ValueError` if the section has no claim of these words.
+    """
+    claims = section.load("claims") if section.location("claims") else ()
+    by_words = {claim.claim: claim.statistic.knowing(facts) for claim in claims}
+    if unknown := [words for words in section.answers if words not in by_words]:
+        raise ValueError(f"section {section.name!r} has no claim {unknown[0]!r}, which it names")
+    return tuple(
+        Answer(words, by_words[words].words, tuple(by_words[words].reads.split()))
+        for words in section.answers
+    )
+
+
+def sentences_of(section: Section, tables: Mapping[str, pd.DataFrame]) -> tuple[Sentence, ...]:
+    """The sentences of a section; none if it makes none."""
+    return tuple(section.load("sentences")(tables)) if section.location("sentences") else ()
 
 
 def figures_of_claims(section: Section) -> dict[str, tuple[str, ...]]:

@@ -11,10 +11,11 @@ Then delete this file, that test, and the call in `workflow/rules/start.smk`.
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from palimpsest import paths
 from palimpsest.errors import UserError, refusing
+from palimpsest.launch import handed_targets
 from palimpsest.slurm.partitions import (
     Request,
     Shortage,
@@ -57,7 +58,7 @@ def refuse_what_fits_nowhere(profile: Profile) -> None:
         with refusing():
             _check(workflow.dag, profile, partitions)
         if any(job.rule.name == PLAN for job in workflow.dag.needrun_jobs()):
-            _check_everything()
+            _check_what_is_planned()
         start(self, workflow, *arguments, **options)
 
     JobScheduler.__init__ = check_and_start
@@ -150,9 +151,16 @@ def _remedy(submission, short: Shortage) -> str:
     return remedy[0].upper() + remedy[1:]
 
 
-def _check_everything() -> None:
-    """Check all jobs of the experiment, for the plan: by a dry run of the same command."""
-    words = ["all" if word in (PLAN, paths.PLAN) else word for word in sys.argv[1:]]
+def words_to_check(words: Sequence[str], targets: Iterable[str]) -> list[str]:
+    """The command of a plan without the plan: its other targets, or else all."""
+    if {*targets} - {PLAN, paths.PLAN}:
+        return [word for word in words if word not in (PLAN, paths.PLAN, "--until")]
+    return ["all" if word in (PLAN, paths.PLAN) else word for word in words]
+
+
+def _check_what_is_planned() -> None:
+    """Check all jobs that the plan is of: by a dry run of the same command."""
+    words = words_to_check(sys.argv[1:], handed_targets())
     command = [sys.executable, "-m", "snakemake", "--quiet", "all", "--dry-run", *words]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:

@@ -24,9 +24,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from palimpsest.errors import UserError, nearest
+from palimpsest.errors import UserError
 from palimpsest.tables import user_files
 from palimpsest.tables.kinds import LIST, NAME, NUMBER, TIME, TRUTH, Column, UserKind
+from palimpsest.tables.user_columns import named_columns
 from palimpsest.tables.user_values import (
     MICROSECONDS_OF_DAY,
     NUMERAL,
@@ -196,7 +197,10 @@ class UserTable:
     def wrong(self, name: str, row: int, reason: str = "") -> UserError:
         """The error of a cell whose value the column must not hold."""
         column, cell = self._column(name), _item(self.cells[name], row)
-        what = "is empty" if _is_missing(cell) else written(cell)
+        # In JSON, a key may be left out.
+        is_json = user_files.format_of(self.source) in (user_files.JSON, user_files.JSONL)
+        nothing = "is null or missing" if is_json and cell is None else "is empty"
+        what = nothing if _is_missing(cell) else written(cell)
         if not _is_missing(cell):
             what += f" {reason or f'is not {WHAT[column.type]}'}"
         return UserError(
@@ -337,39 +341,6 @@ def columns_of(path: str | Path) -> list[str]:
     if user_files.format_of(path) == user_files.TXT:
         return []
     return user_files.opened(path, user_files.TEXTS, "a text").columns
-
-
-def named_columns(
-    where: str, kind: UserKind, known: Sequence[str], asked: Mapping[str, str]
-) -> dict[str, str]:
-    """The table's own name of each column of a kind; `UserError` if one is missing or there twice.
-
-    `asked` has the names that differ from those of the kind.
-    """
-    for name in asked:
-        if name not in kind.names:
-            raise UserError(
-                f"{where}: columns: a {kind.name} has no column {name!r}"
-                f"{nearest(name, kind.names)}; choose from {', '.join(kind.names)}"
-            )
-    written_as = {name: asked.get(name, name) for name in kind.names}
-    for name, own in written_as.items():
-        if own not in known:
-            raise UserError(f"{where}: {_no_column(kind, name, own, known)}")
-        if list(known).count(own) > 1:
-            raise UserError(f"{where}: has the column {own!r} twice; rename or drop one of them")
-    return written_as
-
-
-def _no_column(kind: UserKind, name: str, own: str, known: Sequence[str]) -> str:
-    if len(known) == 1 and (parted := next((sign for sign in ";\t|" if sign in known[0]), None)):
-        return f"its columns are separated by {parted!r}; save it with commas between them"
-    for_what = f" for {name!r}" if name != own else ""
-    return (
-        f"has no column {own!r}{for_what}{nearest(own, known)}; it has: "
-        f"{', '.join(known) or 'none'}; a {kind.name} has the columns {', '.join(kind.names)}"
-        + (f", or name yours in the configuration: {kind.renamed}" if kind.renamed else "")
-    )
 
 
 def _checked(

@@ -308,6 +308,7 @@ def facts(settings: Settings) -> dict:
 SECTION = Section(
     name="unlearning",
     title="What models can be made to forget",
+    answers=("Unlearning methods forget something.",),
     interventions=INTERVENTIONS,
     requests=requests,
     outputs=outputs,

@@ -23,14 +23,14 @@ FAR = 0.3  # between two correlations
 CLAIMS = [
     Claim(
         "atlas_amount",
-        "Exact retraining agrees with itself on how much each string is memorised",
+        "Exact retraining agrees with itself on how much each string is memorised.",
         statistics.agreement.of(measure="retraining", question=AMOUNT),
         at_least(HIGH),
         on_request=True,
     ),
     Claim(
         "atlas_amount",
-        "The strings with the lowest loss are those that are memorised most",
+        "The strings with the lowest loss are those that are memorised most.",
         statistics.beyond_placebo.of(measure="recollection", question=AMOUNT),
         above(0),
         on_request=True,
@@ -38,7 +38,7 @@ CLAIMS = [
     *(
         Claim(
             "atlas_amount",
-            f"{name} says how much each string is memorised",
+            f"{name} says how much each string is memorised.",
             statistics.beyond_placebo.of(measure=measure, question=AMOUNT),
             at_least(USEFUL),
             on_request=True,
@@ -52,7 +52,7 @@ CLAIMS = [
     ),
     Claim(
         "atlas_amount",
-        "The mean loss over the epochs says more of how much a string is memorised than the last",
+        "The mean loss over the epochs says more of how much a string is memorised than the last.",
         statistics.difference.of(measure="mean_loss", other="recollection", question=AMOUNT),
         above(0),
         on_request=True,
@@ -60,7 +60,7 @@ CLAIMS = [
     *(
         Claim(
             "atlas_when",
-            f"{name} starts in the same order as exact contextual memorisation",
+            f"{name} starts in the same order as exact contextual memorisation.",
             statistics.beyond_placebo.of(measure=measure, question=START),
             at_least(USEFUL),
             on_request=True,
@@ -72,7 +72,7 @@ CLAIMS = [
     ),
     Claim(
         "atlas_bound",
-        "Intervals of 90 % have the exact value of 88 to 92 % of other strings of the same runs",
+        "Intervals of 90 % have the exact value of 88 to 92 % of other strings of the same runs.",
         statistics.coverage.of(held_out="string"),
         between(0.88, 0.92),
         on_request=True,
@@ -80,7 +80,7 @@ CLAIMS = [
     *(
         Claim(
             "atlas_bound",
-            f"Intervals of 90 % have the exact value of 85 % or more of the strings of {name}",
+            f"Intervals of 90 % have the exact value of 85 % or more of the strings of {name}.",
             statistics.coverage.of(held_out=held_out),
             at_least(0.85),
             on_request=True,
@@ -93,21 +93,21 @@ CLAIMS = [
     ),
     Claim(
         "atlas_whose",
-        "Exact retraining agrees with itself on which other string lowered the loss of a string",
+        "Exact retraining agrees with itself on which other string lowered the loss of a string.",
         statistics.agreement.of(measure="retraining", question=CROSS),
         at_least(USEFUL),
         on_request=True,
     ),
     Claim(
         "atlas_whose",
-        "Near strings are those that lowered the loss of a string",
+        "Near strings are those that lowered the loss of a string.",
         statistics.beyond_placebo.of(measure="near_strings", question=CROSS),
         above(0),
         on_request=True,
     ),
     Claim(
         "atlas_whose",
-        "The effects of single removals add up to those of random halves",
+        "The effects of single removals add up to those of random halves.",
         statistics.beyond_placebo.of(measure="single removals", question=HALVES),
         at_least(USEFUL),
         on_request=True,
@@ -115,14 +115,14 @@ CLAIMS = [
     Claim(
         "atlas_whose",
         "TRAK predicts losses on random halves better than knowing only which halves have the "
-        "string itself",
+        "string itself.",
         statistics.difference.of(measure="trak", other="itself", question=HALVES),
         above(0),
         on_request=True,
     ),
     Claim(
         "atlas_whose",
-        "The linear datamodelling score of TRAK is far above its correlation with single removals",
+        "The linear datamodelling score of TRAK is far above its correlation with single removals.",
         statistics.score_beyond_singles.of(measure="trak"),
         at_least(FAR),
         on_request=True,

@@ -1,14 +1,13 @@
-"""The figure of the atlas: every cheap measure against exact retraining, by question."""
+"""The figure of the atlas: every cheap measure against exact retraining."""
 
 from __future__ import annotations
 
 from palimpsest.atlas import kinds
-from palimpsest.atlas.frontier import AGAIN
-from palimpsest.atlas.kinds import AMOUNT, APART, CROSS, HALVES, RANK, START
-from palimpsest.atlas.titles import title_of
-from palimpsest.figures import elements, style
+from palimpsest.atlas.figures.ranks import draw_ranks
+from palimpsest.atlas.kinds import AMOUNT, START
+from palimpsest.figures import style
 from palimpsest.figures.figure import Figure
-from palimpsest.figures.libraries import np, pd, plt
+from palimpsest.figures.libraries import pd, plt
 
 FIGURE = Figure(
     __name__,
@@ -16,108 +15,16 @@ FIGURE = Figure(
     chapter="atlas",
     title="Cheap measures against exact retraining",
     caption=(
-        "How well each measure orders the training strings as exact retraining does, by question, "
-        "with the cost beside its name: 1 is the training of the model. See which measures come "
-        "near the ceiling (grey line), which is retraining once more, and that placebos (crosses) "
-        "are near 0."
+        "How well each measure orders the training strings as exact retraining does, with the cost "
+        "beside its name: 1 is the training of the model. See which measures come near the ceiling "
+        "(dashed), which is retraining once more, and that placebos (crosses) are near 0."
     ),
     tables=(kinds.ATLAS,),
 )
-QUESTIONS = {
-    AMOUNT: "how much a string is memorised",
-    START: "when memorisation starts",
-    CROSS: "whose removal raises a loss",
-    HALVES: "losses on random halves (linear datamodelling score)",
-    APART: "the same, halves with the string and without it apart",
-}
-CEILING = {"color": "0.5", "linewidth": 1, "linestyle": (0, (4, 2)), "zorder": 1}
-PLACEBO = {"linestyle": "none", "marker": "x", "color": "0.6", "markersize": 4, "zorder": 2}
-ROW = 0.2  # inches
-SHIFT = 0.22  # between models, in rows
+QUESTIONS = {AMOUNT: "how much a string is memorised", START: "when memorisation starts"}
 
 
 @style.styled
 def atlas(table: pd.DataFrame) -> plt.Figure:
-    """Rank correlations with exact retraining, from tables `atlas` of one language."""
-    ranks = table[table["statistic"] == RANK]
-    asked = [question for question in QUESTIONS if (ranks["question"] == question).any()]
-    models = list(dict.fromkeys(zip(table["model"], table["size"], strict=True)))
-    shown = {question: _measures(ranks[ranks["question"] == question]) for question in asked}
-    heights = [len(names) + 1.5 for names in shown.values()]
-    figure = elements.figure_of(ROW * (sum(heights) + 6), "The atlas", table)
-    panels = elements.panels_in(figure).subplots(
-        len(asked), 1, sharex=True, squeeze=False, height_ratios=heights
-    )[:, 0]
-    for axes, (question, names) in zip(panels, shown.items(), strict=True):
-        _draw(axes, ranks[ranks["question"] == question], names, models)
-        axes.set_title(QUESTIONS[question], weight="bold")
-    panels[-1].set_xlabel("rank correlation with exact retraining (Spearman)")
-    handles = [
-        elements.line_handle("retraining once more (the ceiling)", **CEILING),
-        elements.line_handle("placebo", **PLACEBO),
-    ]
-    if len(models) > 1:
-        handles += [
-            elements.marker_handle(
-                _name(*cell, models), _colour(n, len(models)), marker=style.marker(cell[0])
-            )
-            for n, cell in enumerate(models)
-        ]
-    note = (
-        "Points: mean over the seeds; bars: 95 % intervals over strings and seeds (bootstrap). The "
-        "number beside a name is the cost with the training of the model, in trainings."
-    )
-    elements.legend(figure, handles, note)
-    return figure
-
-
-def _colour(number: int, n: int) -> tuple:
-    return plt.get_cmap("viridis")(0.15 + 0.6 * number / max(1, n - 1))
-
-
-def _name(model: str, size: int, cells: list[tuple[str, int]]) -> str:
-    """The model's name, with the size where a model has several."""
-    several = len({n for name, n in cells if name == model}) > 1
-    return f"{model}, {size} strings" if several else model
-
-
-def _measures(rows: pd.DataFrame) -> list[str]:
-    """The measures, the best one first; retraining once more is a line and no row."""
-    means = rows[rows["measure"] != AGAIN].groupby("measure")["value"].mean()
-    return list(means.sort_values(ascending=False, na_position="last").index)
-
-
-def _draw(
-    axes: plt.Axes, rows: pd.DataFrame, names: list[str], cells: list[tuple[str, int]]
-) -> None:
-    places = {name: len(names) - 1 - n for n, name in enumerate(names)}
-    axes.axvline(0, **elements.ZERO)
-    for number, (model, size) in enumerate(cells):
-        own = rows[(rows["model"] == model) & (rows["size"] == size)]
-        colour = _colour(number, len(cells))
-        shift = SHIFT * ((len(cells) - 1) / 2 - number)
-        ceiling = own.loc[own["measure"] == AGAIN, "value"]
-        if ceiling.notna().any():
-            axes.axvline(ceiling.iloc[0], **{**CEILING, "color": colour, "alpha": 0.6})
-        for row in own[own["measure"] != AGAIN].itertuples():
-            place = places[row.measure] + shift
-            axes.plot(
-                row.value,
-                place,
-                color=colour,
-                marker=style.marker(model),
-                markersize=4,
-                linestyle="none",
-            )
-            if not np.isnan(row.lower):
-                axes.plot([row.lower, row.upper], [place, place], color=colour, linewidth=1)
-            axes.plot(row.placebo, place, **PLACEBO)
-    cost = rows.groupby("measure")["cost"].mean()
-    labels = [f"{title_of(name)} ({_trainings(cost[name])})" for name in names]
-    axes.set_yticks([places[name] for name in names], labels)
-    axes.set_ylim(-0.7, len(names) - 0.3)
-    axes.set_xlim(-1.02, 1.02)
-
-
-def _trainings(cost: float) -> str:
-    return f"{cost:.2f}" if cost < 10 else f"{cost:.0f}"
+    """Rank correlations with exact retraining of single strings, from tables `atlas`."""
+    return draw_ranks(table, QUESTIONS, "The atlas")

@@ -22,6 +22,7 @@ FIGURE = Figure(
         "sees no model at all, is as good as the others: then members differ in kind."
     ),
     tables=(SCORES,),
+    drawn_for="records",
 )
 BLIND = "blind"
 LEAST = 0.5  # of one non-member, where the axes begin

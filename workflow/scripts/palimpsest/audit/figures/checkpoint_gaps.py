@@ -19,6 +19,7 @@ FIGURE = Figure(
         "models are; a model whose losses rise alike on all records has only been damaged."
     ),
     tables=(GAPS,),
+    drawn_for="records",
 )
 ROW = 0.3  # inches
 LANES = {FORGET: -0.2, RETAIN: 0.05, HOLDOUT: 0.25}  # of a row

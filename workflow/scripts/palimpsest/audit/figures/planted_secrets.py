@@ -30,6 +30,7 @@ FIGURE = Figure(
         "saw none of the records."
     ),
     tables=(DETECTORS,),
+    drawn_for="records",
 )
 TRUTH = "the truth"
 ROW = 0.22  # inches

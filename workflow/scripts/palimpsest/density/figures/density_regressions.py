@@ -110,15 +110,20 @@ def draw_forest(axes: plt.Axes, table: pd.DataFrame, rows: list[Row]) -> None:
     for label, row in zip(axes.get_yticklabels(), rows, strict=False):
         label.set_weight("normal" if row.term else "bold")
     indexed = table.set_index(["string_role", "regression", "predictor", "embedding", "term"])
+    has_any = table["effect"].notna().any()
     for place, row in enumerate(rows):
         if not row.term:
             axes.axhspan(place - 0.5, place + 0.5, color="0.95", linewidth=0, zorder=0)
             continue
         for strings, offset in OFFSETS.items():
-            if (strings, *row) in indexed.index:
+            if has_any and (strings, *row) in indexed.index:
                 draw_effect(axes, place + offset, indexed.loc[(strings, *row)], strings)
-    if table["effect"].isna().all():
+    if not has_any:
         axes.set_xlim(-1, 1)
+        said = {"fontsize": 7, "ha": "center", "va": "center", "color": "0.35"}
+        axes.text(
+            0, (len(rows) - 1) / 2, "no term has an estimate", backgroundcolor="white", **said
+        )
 
 
 def draw_effect(axes: plt.Axes, place: float, effect: pd.Series, strings: str) -> None:

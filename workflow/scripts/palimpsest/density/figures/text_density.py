@@ -27,6 +27,7 @@ FIGURE = Figure(
     numbers="4, 5, 12 and 13",
     paper=PAPER,
     tables=(kinds.TEXT_DENSITY,),
+    drawn_for="text",
 )
 WIDE = 0.5  # the bandwidth of the paper's figures of texts
 LOG_OF = "log density\n(natural logarithm)"

@@ -26,6 +26,7 @@ FIGURE = Figure(
     numbers="9 to 11",
     paper=PAPER,
     tables=(kinds.TEXT_DENSITY,),
+    drawn_for="text",
 )
 BINS, GROUPS = 25, 12
 LEAST = 5  # queries of a group of lengths

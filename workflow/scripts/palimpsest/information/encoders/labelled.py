@@ -16,19 +16,15 @@ import pandas as pd
 from palimpsest.corpora import read_corpus
 from palimpsest.corpora.records import opened
 from palimpsest.errors import UserError, nearest
-from palimpsest.information.encoders.study import FEWEST_TESTS
+from palimpsest.information.encoders.study import FEWEST_TESTS, GROUP, kind_of_records
 from palimpsest.information.interventions import percent_marked, percent_shuffled
 from palimpsest.information.kinds import LABELLED
 from palimpsest.languages import Grammar
 from palimpsest.making import makes
-from palimpsest.tables.kinds import NAME, Column, UserKind
 from palimpsest.tables.user_tables import table_in
 
 MOST_COPIES = 0.05  # share of the texts of a file
 MORE_DRAWS = (1, 2, 4, 8)  # times the number of texts that are needed
-TEXT = Column("text", NAME, "the text of the record")
-LABEL = Column("label", NAME, "the label that a classifier is to give")
-GROUP = Column("group", NAME, "the group that the text is about, such as a gender")
 
 
 @makes(LABELLED)
@@ -61,14 +57,8 @@ def labelled(file: str, study: Mapping, log: TextIO) -> pd.DataFrame:
 def from_records(path: str, study: Mapping) -> pd.DataFrame:
     """The texts, labels and groups of a file with one row for each record."""
     file = opened(path)
-    columns = {"label": study["label"], **study["columns"]}
-    if study["group"] is not None:
-        columns["group"] = study["group"]
-    has_groups = columns.get("group", "group") in file.columns or study["group"] is not None
-    known = (TEXT, LABEL, GROUP) if has_groups else (TEXT, LABEL)
-    kind = UserKind(
-        "table of records", "one row for each record", "record", known, "{text: body, label: kind}"
-    )
+    kind, columns = kind_of_records(file.columns, study)
+    has_groups = GROUP in kind.columns
     table = table_in(file, str(path), kind, columns)
     texts = table.names("text").by_row()
     if blank := [row for row, text in enumerate(texts) if not text.strip()]:

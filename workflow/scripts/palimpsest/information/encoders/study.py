@@ -10,12 +10,13 @@ Source: the paper on information measures of neurons, appendices B.2, B.3, B.6, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from palimpsest.configuration.checks import unknown_language
 from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.named_files import errors_of
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError, nearest
 from palimpsest.information import kinds
@@ -33,11 +34,17 @@ from palimpsest.models.folders import read_json
 from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.pretrained.embedders import EMBEDDERS
 from palimpsest.tables import user_files
+from palimpsest.tables.kinds import NAME as A_NAME
+from palimpsest.tables.kinds import Column, UserKind
+from palimpsest.tables.user_columns import named_columns
 
 KEY = "information/encoders"
 # The names of the three interventions in the names of groups
 SHORT = {MARKERS: "alpha", SHUFFLES: "beta", RANDOM_MARKERS: "placebo"}
 DECODERS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
+TEXT = Column("text", A_NAME, "the text of the record")
+LABEL = Column("label", A_NAME, "the label that a classifier is to give")
+GROUP = Column("group", A_NAME, "the group that the text is about, such as a gender")
 FEWEST_TESTS = 50  # texts; fewer say little of a neuron
 
 
@@ -193,10 +200,32 @@ def _texts(settings: Settings, key: str, study: Study) -> Iterator[Mistake]:
     elif study.records is not None:
         if wrong := user_files.wrong_path(study.records, user_files.TABLES, "a table of records"):
             yield Mistake(f"{key}/records", wrong)
+        else:
+            yield from errors_of(f"{key}/records", _check_head, study)
     elif unknown := list(unknown_language(settings, f"{key}/language", study.language)):
         yield from unknown
     else:
         yield from _fields(settings, key, study)
+
+
+def kind_of_records(known: Sequence[str], study: Mapping) -> tuple[UserKind, dict[str, str]]:
+    """What is read of a file with the columns `known`, and its own names of these columns.
+
+    `study` is what decides the texts, see `Study.texts`.
+    """
+    columns = {"label": study["label"], **study["columns"]}
+    if study["group"] is not None:
+        columns["group"] = study["group"]
+    has_groups = columns.get("group", "group") in known or study["group"] is not None
+    needed = (TEXT, LABEL, GROUP) if has_groups else (TEXT, LABEL)
+    renamed, rows = "{text: body, label: kind}", "one row for each record"
+    return UserKind("table of records", rows, "record", needed, renamed), columns
+
+
+def _check_head(study: Study) -> None:
+    file = user_files.opened(study.records, user_files.TABLES, "a table of records")
+    kind, columns = kind_of_records(file.columns, study.texts)
+    named_columns(file.where, kind, file.columns, columns)
 
 
 def _fields(settings: Settings, key: str, study: Study) -> Iterator[Mistake]:

@@ -24,13 +24,14 @@ FIGURE = Figure(
     caption=(
         "The entropy of neurons, with bins of the whole range and of a range without "
         "outliers, and the mutual information of pairs, for the models of a group and some of"
-        " their layers. See whether all three change with what the models differ in, and "
-        "whether both entropies do so alike."
+        " their layers. See whether mutual information is above its placebo, and whether the "
+        "measures change from model to model."
     ),
     numbers="8 and 10",
     paper=PAPER,
     tables=(kinds.GIVEN_NEURONS, kinds.GIVEN_PAIRS),
     some_empty=(kinds.GIVEN_PAIRS,),
+    drawn_for="group",
 )
 TRIMMED = "trimmed_entropy"
 LABELS = {
@@ -64,7 +65,7 @@ def given_distributions(neurons: pd.DataFrame, pairs: pd.DataFrame) -> plt.Figur
             rows = pairs if column == INFORMATION else varying
             draw_models(axes, rows[rows["layer"] == layer], column, names)
             axes.set_ylabel(label)
-            axes.set_title(f"layer {title}")
+            axes.set_title(title if title.startswith("layer") else f"layer {title}")
     for axes in grid[-1]:
         turned = len(names) > MOST_NAMES
         axes.set_xticks(range(len(names)), names, rotation=90 if turned else 0)

@@ -16,16 +16,17 @@ FIGURE = Figure(
     __name__,
     order=70,
     chapter="given",
-    title="Measures, dose and accuracy of given models",
+    title="Measures of given models",
     caption=(
-        "The mean of each measure over neurons or pairs and layers, by the dose of the models "
-        "(above) and by their accuracy (below), with Kendall’s tau. See whether the measures "
-        "change with the dose, and whether they order the models as accuracy does."
+        "The mean of each measure over neurons or pairs and layers, by the dose of the models and "
+        "by their accuracy, with Kendall’s tau; by model where neither is known or differs. See "
+        "whether the measures change with the dose, and order the models as accuracy does."
     ),
     numbers="9",
     paper=PAPER,
     tables=(kinds.GIVEN_SCORES, kinds.GIVEN_ASSOCIATIONS),
     some_empty=(kinds.GIVEN_ASSOCIATIONS,),
+    drawn_for="group",
 )
 AXES = {DOSE: "dose", ACCURACY: "accuracy (0 to 1)"}
 
@@ -48,11 +49,16 @@ def given_scores(scores: pd.DataFrame, associations: pd.DataFrame) -> plt.Figure
             axes.set_xlabel(AXES.get(other, "model"))
             if text := tau_of(associations, column, other):
                 axes.set_title(text)
-    note = (
-        "Small points: models. Large points: means over the seeds of a dose; bars: "
-        f"{elements.PERCENT} intervals over the seeds. Tau: Kendall’s, over the models of a seed, "
-        "mean over the seeds; in brackets its interval, or the exact p-value of one seed."
+    of_doses = (
+        f" Large points: means over the seeds of a dose; bars: {elements.PERCENT} intervals over "
+        "the seeds."
     )
+    of_tau = (
+        " Tau: Kendall’s, over the models of a seed, mean over the seeds; in brackets its "
+        "interval, or the exact p-value of one seed."
+    )
+    is_ranked = any(tau_of(associations, column, other) for column in LABELS for other in shown)
+    note = f"Small points: models.{of_doses * (DOSE in shown)}{of_tau * is_ranked}"
     handles = [
         elements.marker_handle(label.replace("\n(nats)", ""), COLOURS[column])
         for column, label in LABELS.items()

@@ -47,7 +47,7 @@ def exact(study: pd.DataFrame) -> plt.Figure:
     ceiling, study = study[is_ceiling], study[~is_ceiling]
     measures = style.measures_in(study["measure"])
     models = list(study["model"].unique())
-    figure = elements.figure_of(6.7, "What retraining without each string shows", study)
+    figure = elements.figure_of(7.3, "What retraining without each string shows", study)
     rows = figure.subfigures(len(QUANTITIES), 1)
     for row, (quantity, unit) in zip(rows, QUANTITIES.items(), strict=True):
         shown = study[study["quantity"] == quantity]

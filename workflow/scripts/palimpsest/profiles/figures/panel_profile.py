@@ -15,7 +15,7 @@ FIGURE = Figure(
     __name__,
     order=100,
     chapter="profiles",
-    title="The profile of a panel",
+    title="The effect of training over time",
     caption=(
         "The effect of training on each cohort (row) at every time (column) of a panel that the "
         "configuration names, coloured where the simultaneous 95 % band excludes 0 (left), and its "
@@ -25,6 +25,7 @@ FIGURE = Figure(
     numbers="1 and 4",
     paper=PAPER,
     tables=(kinds.PANEL_PROFILE, kinds.PANEL_PERSISTENCE),
+    drawn_for="panel",
 )
 
 

@@ -23,6 +23,7 @@ FIGURE = Figure(
     numbers="6",
     paper=PAPER,
     tables=(kinds.PANELS_CORRELATION,),
+    drawn_for="",
 )
 MATRICES = (
     ("as estimated", AFTER, "correlation"),
@@ -57,7 +58,7 @@ def draw_matrix(axes: plt.Axes, rows: pd.DataFrame, column: str, names: list[str
         shown[at] = value
         text = "–" if pd.isna(value) else f"{value:.2f}"
         if column == "corrected" and not pd.isna(value):
-            text += f"\n({row.lower:.2f} to {row.upper:.2f})"
+            text += f"\n({row.lower:.2f} to {row.upper:.2f})".replace("-", "−")
         colour = "white" if abs(value) > 0.6 else style.INK
         axes.text(at[1], at[0], text, ha="center", va="center", fontsize=6, color=colour)
     axes.imshow(shown[:-1], cmap="PuOr", vmin=-1, vmax=1, aspect="auto")

@@ -24,6 +24,7 @@ FIGURE = Figure(
     numbers="3, 4 and 5",
     paper=PAPER,
     tables=(kinds.PANELS_PROFILE, kinds.PANELS_PERSISTENCE),
+    drawn_for="",
 )
 
 

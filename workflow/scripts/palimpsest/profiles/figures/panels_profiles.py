@@ -26,6 +26,7 @@ FIGURE = Figure(
     numbers="2 and 7",
     paper=PAPER,
     tables=(kinds.PANELS_PROFILE,),
+    drawn_for="",
 )
 MOST_IN_A_ROW = 3
 

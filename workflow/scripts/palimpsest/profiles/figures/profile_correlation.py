@@ -54,7 +54,7 @@ def draw_matrix(axes: plt.Axes, rows: pd.DataFrame, models: list[str]) -> None:
         if row == column:
             continue
         shown[row, column] = mean
-        text = f"{mean:.2f}\n({low:.2f} to {high:.2f})"
+        text = f"{mean:.2f}\n({low:.2f} to {high:.2f})".replace("-", "−")
         colour = "white" if abs(mean) > 0.6 else style.INK
         axes.text(column, row, text, ha="center", va="center", fontsize=7, color=colour)
     axes.imshow(shown[:-1], cmap="PuOr", vmin=-1, vmax=1, aspect="auto")

@@ -24,10 +24,10 @@ FIGURE = Figure(
 TITLES = {
     kinds.DIFFERENCE_IN_DIFFERENCES: "difference-in-\ndifferences",
     kinds.DIFFERENCE: "difference",
-    kinds.ARCHITECTURAL: "means over models\n(architectural)",
+    kinds.ARCHITECTURAL: "means over\nmodels",
     kinds.INFLUENCE: "influence\nfunction",
     kinds.REMOVAL: "influence,\nplain removal",
-    kinds.EXTRACTABLE: "extractable strings",
+    kinds.EXTRACTABLE: "extractable\nstrings",
 }
 
 

@@ -19,6 +19,7 @@ FIGURE = Figure(
         "0, because only the difference is evidence."
     ),
     tables=(SHARES,),
+    drawn_for="records",
 )
 TRAINED = {"marker": "o", "markersize": 5}
 UNSEEN = {"marker": "o", "markersize": 8, "markerfacecolor": "white"}  # a ring where both are equal

@@ -7,6 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palimpsest.arguments import Numbers, takes
+
 Of = Literal["geometric_mean", "sequence"]
 KNOWN = ("geometric_mean", "sequence")
 # The smallest positive float32. The released scoring code adds it to probabilities before taking
@@ -14,6 +16,7 @@ KNOWN = ("geometric_mean", "sequence")
 LEAST_LOSS = 1e-45
 
 
+@takes(nll=Numbers(), n_tokens=Numbers())
 def logit_scaled_confidence(
     nll: ArrayLike, n_tokens: ArrayLike, of: Of = "geometric_mean"
 ) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palimpsest.allowed import CONFIDENCES, SEEDS, Number, checked_number, checked_numbers
+from palimpsest.arguments import WrongKind
 from palimpsest.statistics import CONFIDENCE, Interval, rounding_error
 
 # A gap is clear if it is at least this number of standard errors above 0. A share divides by the
@@ -124,6 +125,20 @@ def per_model_shares(before: ArrayLike, after: ArrayLike, retrained: ArrayLike) 
     return (after - before).sum(axis=1) / gap if gap > 0 else np.full(len(before), np.nan)
 
 
+def _problems(problems: Sequence[Losses]) -> list[Losses]:
+    is_list = isinstance(problems, Sequence) and not isinstance(problems, str)
+    if not is_list or not problems or not all(map(_has_three, problems)):
+        raise WrongKind(
+            "problems: must be a list of 1 or more, each with the losses before, after and "
+            "retrained, as in [(before, after, retrained)]"
+        )
+    return [Losses(*each) for each in problems]
+
+
+def _has_three(problem: object) -> bool:
+    return isinstance(problem, Sequence) and len(problem) == len(Losses._fields)
+
+
 def pooled_share(
     problems: Sequence[Losses], n: int = N_DRAWS, seed: int = 0, confidence: float = CONFIDENCE
 ) -> Interval:
@@ -172,9 +187,7 @@ def pooled_share(
     checked_number("n", n, DRAWS)
     checked_number("seed", seed, SEEDS)
     checked_number("confidence", confidence, CONFIDENCES)
-    if not problems:
-        raise ValueError("a pooled share needs 1 problem or more")
-    parts = [_with_clear_gaps(checked(Losses(*each))) for each in problems]
+    parts = [_with_clear_gaps(checked(each)) for each in _problems(problems)]
     parts = [part for part in parts if part.before.shape[1]]
     if not parts:
         return Interval(np.nan, np.nan, np.nan)

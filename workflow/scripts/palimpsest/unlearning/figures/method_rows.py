@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from palimpsest.figures import elements, style
+from palimpsest.figures.figure import NOTHING_DRAWN
 from palimpsest.figures.libraries import np, pd, plt
 from palimpsest.unlearning.run.setups import ENDS, NONE, RETRAIN
 
@@ -81,7 +82,8 @@ def figure_of_models(
 def without_panels(title: str, study: pd.DataFrame, what: str) -> plt.Figure:
     """A figure that only says why there is nothing to show."""
     figure = titled(title, study, 1.2)
-    figure.text(0.01, 0.4, textwrap.fill(what, style.CHARACTERS_PER_LINE), fontsize=8, va="center")
+    words = textwrap.fill(what, style.CHARACTERS_PER_LINE)
+    figure.text(0.01, 0.4, words, fontsize=8, va="center", gid=NOTHING_DRAWN)
     return figure
 
 

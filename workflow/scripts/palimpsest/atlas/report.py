@@ -1,0 +1,51 @@
+"""The part of the report on the atlas."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from palimpsest.atlas import kinds
+from palimpsest.atlas.claims import QUESTIONS
+from palimpsest.atlas.contenders import RETRAINING
+from palimpsest.atlas.kinds import QUESTIONS as ASKED
+from palimpsest.atlas.kinds import RANK
+from palimpsest.atlas.titles import title_of
+from palimpsest.estimates import with_interval
+from palimpsest.number_format import number
+from palimpsest.report.part import Part, with_words
+from palimpsest.report.templates import given, groups, shown, template
+from palimpsest.statistics import Interval
+
+SHOWN = 3
+LOSS = "recollection"  # shown in any case, because everybody has it
+
+
+def part(tables: Mapping[str, pd.DataFrame]) -> Part:
+    """The section's part of the report, from the stacked tables of its reported kinds."""
+    html = template(__file__, "report.html.j2").module
+    (atlas,) = given(tables, kinds.ATLAS)
+    return with_words(html, QUESTIONS, {"atlas": shown(html.best, best_rows, atlas)})
+
+
+def best_rows(atlas: pd.DataFrame) -> list[dict]:
+    """The best measures of every question and cell, and the loss."""
+    ranks = atlas[atlas["statistic"] == RANK]
+    return [
+        {
+            "question": question,
+            **cell,
+            "measure": title_of(row.measure),
+            "value": with_interval(Interval(row.value, row.lower, row.upper)),
+            **{name: number(getattr(row, name)) for name in ("ceiling", "placebo", "cost")},
+        }
+        for question in ASKED
+        for cell, rows in groups(ranks[ranks["question"] == question], ["language", "model"])
+        for row in best(rows).itertuples()
+    ]
+
+
+def best(rows: pd.DataFrame, n: int = SHOWN) -> pd.DataFrame:
+    """The measures of one question and cell with the highest values, and the loss."""
+    cheap = rows[(rows["needs"] != RETRAINING) & rows["value"].notna()]
+    ordered = cheap.sort_values("value", ascending=False)
+    return ordered[(ordered.reset_index().index < n) | (ordered["measure"] == LOSS)]

@@ -1,0 +1,132 @@
+"""What an experiment trains, or what some of its targets need of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from palimpsest.configuration.settings import Settings
+from palimpsest.paths import MANIFEST
+from palimpsest.requests import Runs
+from palimpsest.section import Derived, Part, Section
+
+SAME_JOBS = "the same jobs"  # the block of runs that no target needs, but that share its jobs
+
+Block = tuple[Section | Part, Settings]
+Run = tuple[tuple, int]  # the key of a request, and a seed
+
+
+@dataclass(frozen=True)
+class Bill:
+    """The runs to train, the models to make from them, and which block adds how many runs.
+
+    `added` has the trainings by model, for each section and part that trains more than those before
+    it.
+    """
+
+    requests: list[Runs]
+    derived: list[Derived]
+    added: dict[str, dict[str, int]]
+
+
+def of_everything(
+    sections: Sequence[Section], settings: Settings, requests: list[Runs], derived: list[Derived]
+) -> Bill:
+    added: dict[str, dict[str, int]] = {}
+    _add(added, _blocks(sections, settings))
+    return Bill(requests, derived, added)
+
+
+def of_targets(
+    targets: Iterable[str],
+    sections: Sequence[Section],
+    settings: Settings,
+    requests: list[Runs],
+    jobs: Iterable[list[Runs]],
+) -> Bill | None:
+    """The bill of some targets or files; None if they may need everything.
+
+    A table or a figure is billed as the section or study that makes it. `jobs` are those that train
+    single runs: a job trains all of its runs.
+    """
+    keys: set[str] = set()
+    needed: set[Run] = set()
+    for target in targets:
+        if own := set(_runs_with(requests, target)):
+            needed |= own
+        elif blocks := _keys(sections, target):
+            keys |= blocks
+        else:
+            return None
+    chosen = [(block, own) for block, own in _blocks(sections, settings) if _key(block) in keys]
+    added: dict[str, dict[str, int]] = {}
+    needed |= _add(added, chosen)
+    for job in jobs:
+        if not needed.isdisjoint(of_job := set(_each(job))):
+            needed |= of_job
+    found = [
+        replace(runs, seeds=seeds)
+        for runs in requests
+        if (seeds := tuple(seed for seed in runs.seeds if (runs.key, seed) in needed))
+    ]
+    if more := _beyond(added, found):
+        added[SAME_JOBS] = more
+    derived = [made for each in sections if each.name in keys for made in each.derived(settings)]
+    return Bill(found, derived, added)
+
+
+def _blocks(sections: Iterable[Section], settings: Settings) -> Iterator[Block]:
+    """Every section without its parts, and then its parts."""
+    for section in sections:
+        yield section, settings.without(part.key for part in section.parts)
+        yield from ((part, settings) for part in section.parts)
+
+
+def _key(block: Section | Part) -> str:
+    return block.name if isinstance(block, Section) else block.key
+
+
+def _keys(sections: Iterable[Section], target: str) -> set[str]:
+    """The blocks whose runs a target needs; a part needs no runs of its section."""
+    found: set[str] = set()
+    for section in sections:
+        blocks = section.needed_by(target)
+        found |= {key for key in blocks if not section.part_of(target) or key != section.name}
+    return found
+
+
+def _runs_with(requests: Iterable[Runs], target: str) -> Iterator[Run]:
+    """The single runs in whose folder a file is."""
+    for runs in requests:
+        if runs.replicates is None:
+            for seed, path in zip(runs.seeds, runs.paths(MANIFEST), strict=True):
+                if target.startswith(os.path.join(os.path.dirname(path), "")):
+                    yield runs.key, seed
+
+
+def _each(requests: Iterable[Runs]) -> Iterator[Run]:
+    return ((runs.key, seed) for runs in requests for seed in runs.seeds)
+
+
+def _add(added: dict[str, dict[str, int]], blocks: Iterable[Block]) -> set[Run]:
+    """Count the runs of blocks that those before them do not train; return all runs."""
+    seen: set[Run] = set()
+    for block, settings in blocks:
+        for runs in block.requests(settings):
+            for new in {*_each([runs])} - seen:
+                seen.add(new)
+                of_block = added.setdefault(block.name, {})
+                of_block[runs.model] = of_block.get(runs.model, 0) + runs.trainings
+    return seen
+
+
+def _beyond(added: dict[str, dict[str, int]], requests: Iterable[Runs]) -> dict[str, int]:
+    """The trainings by model that no block has asked for, if blocks have asked for some."""
+    found: dict[str, int] = {}
+    for runs in requests if added else ():
+        found[runs.model] = found.get(runs.model, 0) + runs.trainings * len(runs.seeds)
+    for of_block in added.values():
+        for model, n in of_block.items():
+            found[model] -= n
+    return {model: n for model, n in found.items() if n}

@@ -1,0 +1,57 @@
+"""The columns of tables that users bring: which column of a file holds what is expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from palimpsest.errors import UserError, nearest
+from palimpsest.tables import user_files
+from palimpsest.tables.kinds import UserKind
+
+
+def check_columns(
+    path: str,
+    kind: UserKind,
+    columns: Mapping[str, str] | None = None,
+    formats: Sequence[str] = user_files.TABLES,
+) -> None:
+    """Raise `UserError` unless a file has all columns of a kind; no more than its head is read."""
+    file = user_files.opened(path, formats, f"a {kind.name}")
+    named_columns(file.where, kind, file.columns, columns or {})
+
+
+def named_columns(
+    where: str, kind: UserKind, known: Sequence[str], asked: Mapping[str, str]
+) -> dict[str, str]:
+    """The table's own name of each column of a kind; `UserError` if one is missing or there twice.
+
+    `asked` has the names that differ from those of the kind.
+    """
+    for name in asked:
+        if name not in kind.names:
+            near = nearest(name, [one for one in kind.names if one not in asked])
+            raise UserError(
+                f"{where}: columns: a {kind.name} has no column {name!r}{near}; choose from "
+                f"{', '.join(kind.names)}"
+            )
+    written_as = {name: asked.get(name, name) for name in kind.names}
+    for name, own in written_as.items():
+        if own not in known:
+            others = {written_as[other] for other in kind.names if other != name}
+            raise UserError(f"{where}: {_no_column(kind, name, own, known, others)}")
+        if list(known).count(own) > 1:
+            raise UserError(f"{where}: has the column {own!r} twice; rename or drop one of them")
+    return written_as
+
+
+def _no_column(kind: UserKind, name: str, own: str, known: Sequence[str], others: set[str]) -> str:
+    """`others` are the columns that hold something else, so no column of them is meant."""
+    if len(known) == 1 and (parted := next((sign for sign in ";\t|" if sign in known[0]), None)):
+        return f"its columns are separated by {parted!r}; save it with commas between them"
+    for_what = f" for {name!r}" if name != own else ""
+    near = nearest(own, [column for column in known if column not in others])
+    return (
+        f"has no column {own!r}{for_what}{near}; it has: "
+        f"{', '.join(known) or 'none'}; a {kind.name} has the columns {', '.join(kind.names)}"
+        + (f", or name yours in the configuration: {kind.renamed}" if kind.renamed else "")
+    )
