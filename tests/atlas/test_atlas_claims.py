@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from palimpsest.atlas.claims import CLAIMS, QUESTIONS
-from palimpsest.atlas.kinds import AMOUNT, CROSS, HALVES, RANK, START
+from palimpsest.atlas.kinds import AMOUNT, CROSS, HALVES, RANK, START, UNSEEN
 from palimpsest.claims import AGREES, CANNOT_TELL, DISAGREES, judge_all
 
 MEASURES = {
@@ -17,6 +17,7 @@ MEASURES = {
     START: ("retraining", "recollection", "contextual"),
     CROSS: ("retraining", "near_strings", "trak"),
     HALVES: ("retraining", "single removals", "trak", "itself"),
+    UNSEEN: ("retraining", "ek-fac"),
 }
 # Rank correlations by question and measure; measures that are not named have the first number.
 TRUE = {
@@ -24,12 +25,14 @@ TRUE = {
     START: (0.8, {}),
     CROSS: (0.7, {"trak": 0.3}),
     HALVES: (0.8, {"itself": 0.5}),
+    UNSEEN: (0.7, {}),
 }
 FALSE = {
     AMOUNT: (-0.3, {"mean_loss": -0.4}),
     START: (0.2, {}),
     CROSS: (0.1, {"near_strings": -0.1, "trak": 0.6}),
     HALVES: (0.2, {"itself": 0.5}),
+    UNSEEN: (0.2, {}),
 }
 
 

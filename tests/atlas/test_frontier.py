@@ -11,7 +11,7 @@ from helpers.atlas_worlds import EPOCHS, N_HALVES, manifest, planted_run
 from palimpsest.atlas import kinds
 from palimpsest.atlas.contenders import CONTENDERS, EFFECTS, ITSELF
 from palimpsest.atlas.frontier import AGAIN, SINGLE, frontier_tables
-from palimpsest.atlas.kinds import AMOUNT, APART, AUC, CROSS, HALVES, RANK, START, TPR
+from palimpsest.atlas.kinds import AMOUNT, APART, AUC, CROSS, HALVES, RANK, START, TPR, UNSEEN
 from palimpsest.atlas.truth import truth_tables
 from palimpsest.errors import UserError
 
@@ -81,8 +81,11 @@ def test_the_placebo_is_a_string_that_no_training_saw(runs, exact):
 def test_a_half_tells_what_it_keeps(runs, exact):
     halves = exact["halves"]
     assert halves.groupby("seed")["half"].nunique().tolist() == [N_HALVES] * 2
-    kept = halves.groupby(["seed", "half"])["kept"].mean()
+    trained = halves["string_id"].isin(exact["retrained"]["string_id"])
+    kept = halves[trained].groupby(["seed", "half"])["kept"].mean()
     assert ((kept > 0.4) & (kept < 0.7)).all()
+    assert (~trained).any()
+    assert not halves.loc[~trained, "kept"].any()
 
 
 def test_the_tables_are_of_their_kinds(exact, found):
@@ -111,6 +114,7 @@ def test_every_contender_answers_its_questions(found):
     assert asked[CROSS] == {AGAIN, *EFFECTS} - {ITSELF}
     assert asked[HALVES] == {AGAIN, SINGLE, *EFFECTS}
     assert asked[APART] == asked[HALVES] - {ITSELF}
+    assert asked[UNSEEN] == {AGAIN, *EFFECTS} - {ITSELF}
 
 
 def test_effects_that_add_up_are_found_by_the_sum_of_single_removals(found):

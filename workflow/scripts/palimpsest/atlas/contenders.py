@@ -46,13 +46,15 @@ ITSELF = "itself"  # the effect of a string on itself alone, the same for all: a
 class Cell:
     """What is known of the training strings of one run, without training again.
 
-    `strings` is the table `strings` of all distinct training strings, and `unseen` the others.
+    `strings` is the table `strings` of all distinct training strings, and `unseen` that of some
+    strings that were never trained on.
     `loss` and `wrong` float[epochs, strings] are nats per token and the share of wrong tokens.
     `measured` are the section memorisation's measures, by measure and evidence. `tokens` are the
     losses of single tokens.
     """
 
     strings: pd.DataFrame
+    unseen: pd.DataFrame
     loss: np.ndarray
     wrong: np.ndarray
     measured: dict[tuple[str, str], Memorisation]
@@ -60,8 +62,9 @@ class Cell:
 
     @cached_property
     def distances(self) -> np.ndarray:
-        """int[strings, strings]: edit distances."""
-        return edit_distances(self.strings["text"])
+        """int[strings, strings + unseen]: edit distances."""
+        texts = [*self.strings["text"], *self.unseen["text"]]
+        return edit_distances(texts)[: len(self.strings)]
 
     @cached_property
     def given(self) -> Given:
@@ -136,7 +139,8 @@ def unique_n_grams(cell: Cell) -> np.ndarray:
 
 def isolation(cell: Cell) -> np.ndarray:
     """float[strings]: edit distance to the nearest other training string, per symbol."""
-    others = cell.distances + np.where(np.eye(len(cell.distances), dtype=bool), np.inf, 0)
+    n = len(cell.strings)
+    others = cell.distances[:, :n] + np.where(np.eye(n, dtype=bool), np.inf, 0)
     return others.min(axis=1) / [len(symbols(text)) for text in cell.strings["text"]]
 
 
@@ -198,9 +202,10 @@ CONTENDERS = (
 
 WITH_STARTS = tuple(contender.name for contender in CONTENDERS if contender.start)
 
-# Measures of what a removed string (row) does to the loss of another (column), from strings alone
+# Measures of what a removed string (row) does to the loss of another (column), from strings alone:
+# float[strings, strings + unseen]
 EFFECTS = {
-    ITSELF: lambda cell: np.eye(len(cell.strings)),
+    ITSELF: lambda cell: np.eye(*cell.distances.shape),
     "near_strings": lambda cell: -cell.distances.astype(float),
     "copies_of_near_strings": lambda cell: (
         cell.strings["count"].to_numpy()[:, None] / (1.0 + cell.distances)
@@ -213,6 +218,7 @@ def said_of(
     strings: pd.DataFrame,
     tokens: TokenLosses,
     names: np.ndarray,
+    unseen: np.ndarray,
     thresholds: Thresholds,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What every contender says of some training strings of a run, and of each on each other.
@@ -223,13 +229,15 @@ def said_of(
     strings : its dataset
     tokens : the losses of its single tokens
     names : the training strings that are wanted
+    unseen : strings that were never trained on, for the effects on them
 
     Returns the rows of the tables `contenders` and `effects`, without the columns of the run.
     """
-    cell = cell_of(trace, strings, tokens, thresholds)
+    cell = cell_of(trace, strings, tokens, unseen, thresholds)
     ids = cell.strings["string_id"].to_numpy(dtype=object)
     wanted = np.isin(ids, names)
-    n = wanted.sum()
+    measured = np.append(wanted, np.ones(len(cell.unseen), dtype=bool))
+    measured_ids = np.append(ids, cell.unseen["string_id"])[measured]
     amounts = [
         pd.DataFrame(
             {
@@ -247,9 +255,9 @@ def said_of(
             {
                 "measure": name,
                 "needs": STRINGS_ALONE,
-                "removed": np.repeat(ids[wanted], n),
-                "string_id": np.tile(ids[wanted], n),
-                "effect": function(cell)[np.ix_(wanted, wanted)].ravel(),
+                "removed": np.repeat(ids[wanted], len(measured_ids)),
+                "string_id": np.tile(measured_ids, wanted.sum()),
+                "effect": function(cell)[np.ix_(wanted, measured)].ravel(),
             }
         )
         for name, function in EFFECTS.items()
@@ -265,8 +273,8 @@ def amounts_of(scores: pd.DataFrame, names: np.ndarray) -> pd.DataFrame:
 
 
 def effects_of(influence: pd.DataFrame, names: np.ndarray) -> pd.DataFrame:
-    """Rows of effects from influence by gradients, among some training strings."""
-    chosen = influence["removed"].isin(names) & influence["string_id"].isin(names)
+    """Rows of effects from influence by gradients, of some training strings."""
+    chosen = influence["removed"].isin(names)
     found = influence.loc[chosen, ["measure", "removed", "string_id"]]
     return found.assign(effect=influence["value"], needs=_needs(found["measure"]))
 
@@ -289,7 +297,11 @@ def starts(contender: Contender, cell: Cell, epochs: np.ndarray) -> np.ndarray:
 
 
 def cell_of(
-    trace: Trace, strings: pd.DataFrame, tokens: TokenLosses, thresholds: Thresholds
+    trace: Trace,
+    strings: pd.DataFrame,
+    tokens: TokenLosses,
+    unseen: np.ndarray,
+    thresholds: Thresholds,
 ) -> Cell:
     train = strings[strings["count"] > 0].reset_index(drop=True)
     of_train = restrict(trace, train)
@@ -298,4 +310,5 @@ def cell_of(
     optimal = train["optimal_loss"].to_numpy()
     without = {"same-frequency": stand_in}
     measured = every_measure(of_train.loss, wrong, optimal, without, thresholds)
-    return Cell(train, of_train.loss, wrong, measured, tokens)
+    others = strings[strings["string_id"].isin(unseen)]
+    return Cell(train, others, of_train.loss, wrong, measured, tokens)

@@ -34,6 +34,7 @@ from palimpsest.atlas.contenders import (
     seconds_by_measure,
 )
 from palimpsest.atlas.kinds import AMOUNT, APART, CROSS, HALVES, START
+from palimpsest.atlas.kinds import UNSEEN as UNSEEN_HALVES
 from palimpsest.atlas.truth import RUN
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.making import makes, reads
@@ -119,7 +120,8 @@ def frontier_tables(
         about = {name: trace.run[name] for name in RUN}
         exact = [_of_run(table, about) for table in (truth, influence, halves)]
         names = exact[0]["string_id"].to_numpy(dtype=object)
-        contenders, effects = said_of(trace, strings, of_tokens, names, thresholds)
+        unseen = np.setdiff1d(exact[2]["string_id"].unique(), names)
+        contenders, effects = said_of(trace, strings, of_tokens, names, unseen, thresholds)
         seconds = seconds_of(*costs)
         if gradient_scores is not None:
             amounts = amounts_of(_of_run(gradient_scores, about), names)
@@ -212,7 +214,9 @@ def compared(
     yield from _starts(truth, contenders)
     yield from _others(influence, effects)
     if len(halves):
-        yield from _of_halves(influence, halves, effects)
+        trained = halves["string_id"].isin(influence["removed"])
+        yield from _of_halves(influence, halves[trained], effects)
+        yield from _of_unseen(halves[trained], halves[~trained], effects)
 
 
 def intervals(runs: Sequence[Sequence[Compared]]) -> pd.DataFrame:
@@ -334,6 +338,35 @@ def _of_halves(
         if measure != ITSELF:  # whose prediction is the same for all halves with the string
             found, placebo = (_apart(predicted, of, kept.to_numpy(bool)) for of in sides)
             yield Compared(measure, needs, APART, found, placebo)
+
+
+def _of_unseen(
+    halves: pd.DataFrame, unseen: pd.DataFrame, effects: pd.DataFrame
+) -> Iterator[Compared]:
+    """The linear datamodelling score of strings that no training saw, as in the score's source.
+
+    The strings are those of which every measure has the effects.
+    """
+    by_measure = effects[effects["measure"] != ITSELF].groupby("measure")["string_id"]
+    known = set(unseen["string_id"]).intersection(*(set(of) for _, of in by_measure))
+    unseen = unseen[unseen["string_id"].isin(known)]
+    if unseen.empty:
+        return
+    loss, again = (
+        unseen.pivot(index="half", columns="string_id", values=name)
+        for name in ("loss", "loss_again")
+    )
+    kept = halves.pivot(index="half", columns="string_id", values="kept")
+    predictions = [(AGAIN, RETRAINING, -again.to_numpy())]
+    for measure, needs, effect in _matrices(effects[effects["measure"] != ITSELF]):
+        of_strings = effect.reindex(index=kept.columns, columns=loss.columns)
+        predictions.append((measure, needs, kept.to_numpy(float) @ of_strings.to_numpy(float)))
+    for measure, needs, predicted in predictions:
+        found, placebo = (
+            MeanAgreement(correlation_of_columns(predicted, side))
+            for side in (-loss.to_numpy(), -_shuffled(loss))
+        )
+        yield Compared(measure, needs, UNSEEN_HALVES, found, placebo)
 
 
 def _apart(predicted: np.ndarray, truth: np.ndarray, kept: np.ndarray) -> MeanAgreement:

@@ -4,8 +4,8 @@ from palimpsest.tables.columns import SHARED
 from palimpsest.tables.kinds import Kind, kinds_in
 
 AMOUNT, START, CROSS, HALVES = "how much", "when", "whose", "whose, of halves"
-APART = "whose, of halves, itself apart"
-QUESTIONS = (AMOUNT, START, CROSS, HALVES, APART)
+APART, UNSEEN = "whose, of halves, itself apart", "whose, of halves, unseen strings"
+QUESTIONS = (AMOUNT, START, CROSS, HALVES, APART, UNSEEN)
 RANK, AUC, TPR = "rank correlation", "AUC", "TPR at 1 % FPR"
 
 FOLDER = "results/atlas/{recipe}/{model}/{language}/n{size}"
@@ -36,7 +36,8 @@ effect float: by the measure, how much `removed` lowers the loss of the string; 
 question str: how much: which strings lose most without themselves; when: at which epoch
     memorisation starts; whose: which other string lowered the loss of a string; whose, of halves:
     the loss of a string after training on random halves (linear datamodelling score); itself apart:
-    the mean of this score over halves that keep the string and over those that lack it
+    the mean of this score over halves that keep the string and over those that lack it; unseen
+    strings: this score of strings that no training saw
 statistic str: rank correlation (Spearman, with exact retraining), AUC (of the quarter of strings
     with the largest self-influence against the others) or TPR at 1 % FPR (of the same)
 value float?: the statistic; null if the exact values or those of the measure are all alike
@@ -106,8 +107,8 @@ TRUTH = Kind(
 )
 HALF_RUNS = Kind(
     "halves",
-    "One row per run, random half of the training strings and training string: its loss at the end "
-    "of training on this half.",
+    "One row per run, random half of the training strings and string: its loss at the end of "
+    "training on this half; the placebos, which no training saw, are among the strings.",
     f"{FOLDER}/halves.parquet",
     columns(
         f"{RUN} half string_id kept loss loss_again",

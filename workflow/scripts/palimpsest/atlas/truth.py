@@ -123,7 +123,13 @@ def tables_of_run(
             "edit_distance": edit_distances(strings["text"]).ravel(),
         }
     )
-    halves = half_rows(dataset, removals, exact, once_more, ids)
+    halves = pd.concat(
+        [
+            half_rows(dataset, removals, exact, once_more, ids),
+            unseen_rows(dataset, removals, others, ids),
+        ],
+        ignore_index=True,
+    )
     curves = curve_rows(exact, ids)
     found = {"retrained": truth, "influence": influence, "halves": halves, "curves": curves}
     return {name: table.assign(**about) for name, table in found.items()}
@@ -197,6 +203,26 @@ def curve_rows(exact: Retrained, ids: np.ndarray) -> pd.DataFrame:
             "placebo_loss": exact.placebo.ravel(),
         }
     )
+
+
+def unseen_rows(
+    dataset: pd.DataFrame, removals: Iterable[Trace], again: Iterable[Trace], ids: np.ndarray
+) -> pd.DataFrame:
+    """Rows of the table `halves` of the placebos of some strings, which no half has."""
+    names = sorted({name for name in placebos_of(dataset, ids) if name is not None})
+    rows = [
+        pd.DataFrame(
+            {
+                "half": half_of(run.run["variant"]),
+                "string_id": names,
+                "kept": False,
+                "loss": run.loss[-1, run.column_of(names)],
+                "loss_again": other.loss[-1, other.column_of(names)],
+            }
+        )
+        for run, other in zip(filter(is_half, removals), filter(is_half, again), strict=True)
+    ]
+    return pd.concat(rows) if rows else pd.DataFrame()
 
 
 def half_rows(

@@ -23,7 +23,7 @@ def of_run(found: pd.Series, **settings) -> Estimate:
 
 @statistic(
     "frontier",
-    "rank correlation (Spearman) with exact retraining, {question}, {measure}",
+    "rank correlation (Spearman) of {measure} with exact retraining, {question}",
     limits=DIFFERENCE,
     evidence=RETRAINING,
 )
@@ -36,7 +36,7 @@ def agreement(frontier: pd.DataFrame, measure: str, question: str) -> Estimate:
 
 @statistic(
     "frontier",
-    "rank correlation (Spearman) with exact retraining beyond the placebo, {question}, {measure}",
+    "rank correlation (Spearman) of {measure} with exact retraining beyond the placebo, {question}",
     limits=TWICE,
     evidence=RETRAINING,
 )
@@ -49,8 +49,8 @@ def beyond_placebo(frontier: pd.DataFrame, measure: str, question: str) -> Estim
 
 @statistic(
     "frontier",
-    "rank correlation (Spearman) with exact retraining, {question}, of {measure} minus that of "
-    "{other}",
+    "rank correlation (Spearman) of {measure} with exact retraining minus that of {other}, "
+    "{question}",
     limits=TWICE,
     evidence=RETRAINING,
 )
@@ -61,7 +61,7 @@ def difference(frontier: pd.DataFrame, measure: str, other: str, question: str) 
 
 @statistic(
     "frontier",
-    "linear datamodelling score minus the rank correlation over single removals, {measure}",
+    "linear datamodelling score of {measure} minus its rank correlation over single removals",
     limits=TWICE,
     evidence=RETRAINING,
 )

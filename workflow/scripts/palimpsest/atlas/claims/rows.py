@@ -7,7 +7,7 @@ there is nothing to find.
 """
 
 from palimpsest.atlas.claims import claim_statistics as statistics
-from palimpsest.atlas.kinds import AMOUNT, CROSS, HALVES, START
+from palimpsest.atlas.kinds import AMOUNT, CROSS, HALVES, START, UNSEEN
 from palimpsest.claims import Claim, above, at_least, between
 
 QUESTIONS = {
@@ -109,6 +109,13 @@ CLAIMS = [
         "atlas_whose",
         "The effects of single removals add up to those of random halves.",
         statistics.beyond_placebo.of(measure="single removals", question=HALVES),
+        at_least(USEFUL),
+        on_request=True,
+    ),
+    Claim(
+        "atlas_whose",
+        "EK-FAC predicts the losses of strings that no training saw, on random halves.",
+        statistics.beyond_placebo.of(measure="ek-fac", question=UNSEEN),
         at_least(USEFUL),
         on_request=True,
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from palimpsest.atlas import kinds
 from palimpsest.atlas.figures.ranks import draw_ranks
-from palimpsest.atlas.kinds import APART, CROSS, HALVES
+from palimpsest.atlas.kinds import APART, CROSS, HALVES, UNSEEN
 from palimpsest.figures import style
 from palimpsest.figures.figure import Figure
 from palimpsest.figures.libraries import pd, plt
@@ -25,6 +25,7 @@ QUESTIONS = {
     CROSS: "whose removal raises a loss",
     HALVES: "losses on random halves (linear datamodelling score)",
     APART: "the same, halves with the string and without it apart",
+    UNSEEN: "the same, of strings that no training saw",
 }
 
 
