@@ -61,6 +61,14 @@ def test_what_a_section_delivers_is_of_its_kinds(name, monkeypatch):
     assert {*BY_NAME[name].judged, *BY_NAME[name].reported} <= set(kinds)
 
 
+def test_a_page_is_made_if_its_section_is_asked_for_something(monkeypatch):
+    """The report then has a link to it."""
+    monkeypatch.chdir(ROOT)
+    assert experiment(DEFAULT).pages == {}
+    pages = experiment(DEFAULT, "config/minimal/atlas.yaml").pages
+    assert pages == {"atlas": BY_NAME["atlas"].page}
+
+
 def test_no_two_parts_of_sections_share_a_name():
     """The second would silently replace the first."""
     kinds = [*DATASET_KINDS, TRACE, CLAIMS, *PLANNING_KINDS]

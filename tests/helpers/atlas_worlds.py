@@ -1,11 +1,14 @@
 """Planted runs of the atlas: datasets of a real language, and losses with known removals."""
 
 from dataclasses import dataclass
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 
 from helpers.commands import ROOT
+from palimpsest.atlas import frontier
+from palimpsest.atlas.truth import truth_tables
 from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.choices import placebos_of, removed_strings
@@ -138,3 +141,23 @@ def manifest(training: float, wall: float, threads: int = 1) -> dict:
         "hardware": {"threads": threads},
         "configuration": {"recipe": {"epochs": 10, "evaluate_every": 5}},
     }
+
+
+@patch.object(frontier, "RESAMPLES", 20)
+def tables_of(runs: list[PlantedRun]) -> dict[str, pd.DataFrame]:
+    """The tables of the atlas of one cell, by the names of their kinds; intervals are coarse."""
+    traces, datasets = [run.trace for run in runs], [run.strings for run in runs]
+    removals, again = [run.removals for run in runs], [run.again for run in runs]
+    exact = truth_tables(traces, datasets, removals, again, "after_last_miss")
+    costs = [manifest(10.0, 13.0)] * len(runs), [manifest(300.0, 500.0, threads=2)] * len(runs)
+    weighed = frontier.frontier_tables(
+        traces,
+        datasets,
+        [run.tokens for run in runs],
+        *(exact[name] for name in ("retrained", "influence", "halves")),
+        *costs,
+        start="after_last_miss",
+        loss_threshold=0.2,
+        accuracy_threshold=0.95,
+    )
+    return exact | weighed

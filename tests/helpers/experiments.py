@@ -81,8 +81,8 @@ OF_FULL_MODELS = {
     *("recited", "explained", "private_shares", "audit_findings"),
     *("checkpoint_answers", "checkpoint_scores", "checkpoint_metrics", "checkpoint_gaps"),
     *("checkpoint_forget_quality", "checkpoint_membership", "checkpoint_tests"),
-    *("retrained", "influence", "halves", "contenders", "frontier", "atlas", "atlas_whose"),
-    "conformal",
+    *("retrained", "influence", "halves", "curves", "contenders", "frontier", "conformal"),
+    *("atlas", "atlas_whose"),
     *("gradient_scores", "gradient_effects", "gradient_costs"),
     *("panel_rows", "panel_outcomes", "measured_panel", "panels_effects", "panels_persistence"),
     *(

@@ -23,6 +23,7 @@ from helpers.reports import (
     Unfolded,
     Words,
     answer,
+    claim,
     rendered,
 )
 from palimpsest import report
@@ -30,7 +31,7 @@ from palimpsest.figures.figure import NOTHING_DRAWN
 from palimpsest.memorisation.section import SECTION as MEMORISATION
 from palimpsest.report import changes, claims
 from palimpsest.report.pages import unbroken
-from palimpsest.report.part import figures_of_claims
+from palimpsest.report.part import figures_of_claims, part_of
 from palimpsest.sections import FIGURES, NAMES, SECTIONS
 
 OTHERS = ("index", "claims", "methods")
@@ -114,6 +115,27 @@ def test_a_short_report_has_of_each_section_the_first_figure(entries, tmp_path):
     assert page.text.count("−0.25 [−0.5, 0.125]") == 3, "those that are decided"
     assert "Not listed: 1 test that cannot tell; 1 for which nothing was run" in page.text
     assert len(Words((tmp_path / "r.html").read_text()).words) < 3000
+
+
+def test_a_section_has_a_link_to_the_page_that_it_delivers(tmp_path):
+    """From the folder of pages and from the one file."""
+    atlas = next(section for section in SECTIONS if section.page)
+    out = tmp_path / "results/report.html"
+    beside = str(tmp_path / atlas.page)
+    with_page = part_of(atlas, {}, page=beside)
+    question = next(iter(with_page.questions))
+    report.render(
+        out,
+        parts=[with_page, part_of(MEMORISATION, {}, {"start": "after_last_miss"})],
+        figures=[],
+        headline=HEADLINE,
+        claims=pd.DataFrame([claim(question), claim()]),
+        totals={},
+        folder=out.with_suffix(""),
+    )
+    assert "../atlas/strings.html" in Page(text_of(out.with_suffix(""), "atlas")).links
+    assert "atlas/strings.html" in Page(out.read_text()).links
+    assert "strings.html" not in text_of(out.with_suffix(""), "memorisation")
 
 
 def figure_of(folder, name, tables, svg):

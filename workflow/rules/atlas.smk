@@ -18,6 +18,7 @@ rule retrain_without_each:
         retrained=mapped.TRUTH.path,
         influence=mapped.INFLUENCE.path,
         halves=mapped.HALF_RUNS.path,
+        curves=mapped.CURVES.path,
     log:
         "logs/retrain_without_each/{recipe}/{model}/{language}/n{size}.log",
     benchmark:
@@ -116,5 +117,31 @@ rule bound_self_influence:
     params:
         **made_by("palimpsest.atlas.conformal:conformal_table"),
         families=families_of_models,
+    script:
+        "../scripts/make.py"
+
+
+rule draw_strings:
+    input:
+        datasets=datasets_of_cells(),
+        truth=of_all_cells(mapped.TRUTH),
+        curves=of_all_cells(mapped.CURVES),
+        influence=of_all_cells(mapped.INFLUENCE),
+        contenders=of_all_cells(mapped.CONTENDERS),
+        atlas=of_all_cells(mapped.ATLAS),
+    output:
+        page=mapped.STRINGS_PAGE,
+    log:
+        "logs/draw_strings.log",
+    benchmark:
+        "benchmarks/draw_strings.tsv"
+    conda:
+        "../../envs/figures.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        **made_by("palimpsest.atlas.strings_page:strings_page"),
     script:
         "../scripts/make.py"

@@ -116,6 +116,7 @@ rule power_table:
 rule write_report:
     input:
         experiment.all_figures,
+        list(experiment.pages.values()),
         **{kind.name: experiment.tables(kind) for kind in experiment.reported},
         grammars=experiment.tables(GRAMMAR),
         headline=paths.HEADLINE,
@@ -149,6 +150,7 @@ rule write_report:
         sections={section.name: section.title for section in experiment.sections},
         facts=experiment.facts,
         drawn=drawn(),
+        own_pages=experiment.pages,
         title=lookup("title", within=config),
         is_short=lookup("short_report", within=config),
         least_power=CHOSEN_CLAIMS["least_power"],

@@ -13,6 +13,12 @@ def of_all_cells(kind):
     return [path for runs in cells for path in runs.paths(kind.path)[:1]]
 
 
+def datasets_of_cells():
+    """The dataset of every run of the atlas; models of one language and size share it."""
+    cells = atlas_section.cells(settings) if atlas_block else ()
+    return list(dict.fromkeys(path for runs in cells for path in runs.datasets))
+
+
 def families_of_models(wildcards):
     """The family of each model of the atlas."""
     return {name: resolve(name, settings.models)[0].family for name in atlas_block["models"]}

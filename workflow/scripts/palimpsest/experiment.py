@@ -382,6 +382,15 @@ class Experiment:
         own = {each.name: list(each.outputs(self.settings)) for each in self.sections}
         return {"languages": shared, **own}
 
+    @property
+    def pages(self) -> dict[str, str]:
+        """The HTML pages that sections deliver, by section."""
+        return {
+            section.name: section.page
+            for section in self.sections
+            if section.page in self.outputs[section.name]
+        }
+
     def tables(self, kind: Kind) -> list[str]:
         return paths.of_pattern(
             kind.path, (path for found in self.outputs.values() for path in found)

@@ -165,6 +165,7 @@ def report(
     drawn: Mapping[str, Mapping],
     title: str,
     is_short: bool,
+    own_pages: Mapping[str, str],
     powers: str | None = None,
     least_power: float = 0.0,
     **files: Iterable[str],
@@ -179,6 +180,7 @@ def report(
     facts : arguments of the sections' parts that depend on the configuration
     drawn : what `palimpsest.report.entries` takes, by SVG file
     is_short : as of `palimpsest.report.render`
+    own_pages : pages that sections deliver beside the report, by section
     powers, least_power : as of `claims`
     files : tables by the names of their kinds
     """
@@ -191,7 +193,10 @@ def report(
     reports.render(
         page,
         folder=pages,
-        parts=[parts.part_of(section, reported, facts) for section in asked],
+        parts=[
+            parts.part_of(section, reported, facts, own_pages.get(section.name, ""))
+            for section in asked
+        ],
         figures=reports.entries(drawn, FIGURES),
         headline=headline,
         claims=claims,

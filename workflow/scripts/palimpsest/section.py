@@ -122,7 +122,8 @@ class Section:
     says before anything is trained. `schema` may add values from the section's code to the block's
     schema. `targets` names other targets of Snakemake that need the section only. `follows` are the
     keys of the block whose values come from a list elsewhere. `answers` are claims, word for word:
-    the first that was tested answers the section's question at the top of the report.
+    the first that was tested answers the section's question at the top of the report. `page` is the
+    path of an HTML page among the section's files, to which its page of the report has a link.
 
     The section's kinds, claims, headline, part of the report and sentences are found by their
     location: KINDS of `kinds`, CLAIMS and QUESTIONS of `claims`, the function `rows` of
@@ -158,6 +159,7 @@ class Section:
     targets: tuple[str, ...] = ()
     follows: tuple[PartOf, ...] = ()
     answers: tuple[str, ...] = ()
+    page: str = ""
 
     @property
     def package(self) -> str:

@@ -10,6 +10,7 @@ RANK, AUC, TPR = "rank correlation", "AUC", "TPR at 1 % FPR"
 
 FOLDER = "results/atlas/{recipe}/{model}/{language}/n{size}"
 OF_RUN = FOLDER + "-seed{seed}"
+STRINGS_PAGE = "results/atlas/strings.html"
 columns = SHARED.extended("""
 removed str: the training string that a training lacks
 influence float: loss of the string at the end of a training without `removed`, minus its loss in
@@ -118,6 +119,19 @@ HALF_RUNS = Kind(
         kept="bool: whether the half has the string",
         loss="float: loss at the end of training on the half, nats per token",
         loss_again="float: the same with other initial weights and another order",
+    ),
+)
+CURVES = Kind(
+    "curves",
+    "One row per run, training string that is removed and measured epoch: its loss with and "
+    "without it in the training.",
+    f"{FOLDER}/curves.parquet",
+    columns(
+        f"{RUN} string_id epoch loss loss_without placebo_loss",
+        loss="float: loss of the string in the training on all strings, nats per token",
+        loss_without="float: its loss in the training without it",
+        placebo_loss="float?: in the training on all strings, the loss of a string that is in no "
+        "training, the one whose Bayes-optimal loss is nearest; null without such a string",
     ),
 )
 CONTENDERS = Kind(

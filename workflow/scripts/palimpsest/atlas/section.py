@@ -58,6 +58,7 @@ def outputs(settings: Settings) -> Iterator[str]:
     if settings.block("atlas")["models"]:
         for language in settings.block("atlas")["languages"]:
             yield fill(kinds.CONFORMAL.path, language=language)
+        yield kinds.STRINGS_PAGE
 
 
 def unfinished(settings: Settings) -> Iterator[Unfinished]:
@@ -90,4 +91,5 @@ SECTION = Section(
     unfinished=unfinished,
     judged=(kinds.FRONTIER, kinds.CONFORMAL),
     reported=(kinds.ATLAS,),
+    page=kinds.STRINGS_PAGE,
 )

@@ -38,9 +38,9 @@ class Retrained:
     float[epochs, strings] is that of the training on all strings, and `without` float[epochs,
     strings] that of each string in the training without it. At the end of training, `removals`
     float[removed, strings] are the losses without each of the strings, `halves` float[halves,
-    strings] those on random halves, and `placebo` and `placebo_without` float[strings] those of the
-    strings' placebos, in the training on all strings and in the one without the string; NaN where a
-    string has no placebo.
+    strings] those on random halves, and `placebo_without` float[strings] those of the strings'
+    placebos in the training without the string. `placebo` float[epochs, strings] are those of the
+    placebos in the training on all strings. NaN where a string has no placebo.
     """
 
     epochs: np.ndarray
@@ -64,7 +64,7 @@ class Retrained:
 @reads(
     traces=[traces.read], datasets=[STRINGS], removals=[traces.read_all], again=[traces.read_all]
 )
-@makes(kinds.TRUTH, kinds.INFLUENCE, kinds.HALF_RUNS)
+@makes(kinds.TRUTH, kinds.INFLUENCE, kinds.HALF_RUNS, kinds.CURVES)
 def truth_tables(
     traces: Sequence[Trace],
     datasets: Sequence[pd.DataFrame],
@@ -72,7 +72,7 @@ def truth_tables(
     again: Iterable[list[Trace]],
     start: Start,
 ) -> dict[str, pd.DataFrame]:
-    """Self-influence, starts and influence of every training string by retraining, twice.
+    """Self-influence, starts, influence and losses of every training string by retraining, twice.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def tables_of_run(
             **{name: strings[name].to_numpy() for name in ("string_id", "count", "log_prob")},
             "self_influence": np.diag(exact.influence),
             "self_influence_again": np.diag(once_more.influence),
-            "placebo_influence": exact.placebo_without - exact.placebo,
+            "placebo_influence": exact.placebo_without - exact.placebo[-1],
             "start": epoch_of(exact.start(start), exact.epochs),
             "start_again": epoch_of(once_more.start(start), exact.epochs),
         }
@@ -131,7 +131,8 @@ def tables_of_run(
         ],
         ignore_index=True,
     )
-    found = {"retrained": truth, "influence": influence, "halves": halves}
+    curves = curve_rows(exact, ids)
+    found = {"retrained": truth, "influence": influence, "halves": halves, "curves": curves}
     return {name: table.assign(**about) for name, table in found.items()}
 
 
@@ -181,8 +182,9 @@ def retrained(
     chosen = [without[name] for name in ids]
     placebos = placebos_of(dataset, ids)
 
-    def at_end(run: Trace, name: str | None) -> float:
-        return np.nan if name is None else run.loss[-1, run.column_of([name])[0]]
+    def of_placebo(run: Trace, name: str | None) -> np.ndarray:
+        unknown = np.full(len(run.epochs), np.nan)
+        return unknown if name is None else run.loss[:, run.column_of([name])[0]]
 
     columns = [run.column_of(ids) for run in chosen]
     own = [run.loss[:, of[n]] for n, (run, of) in enumerate(zip(chosen, columns, strict=True))]
@@ -193,10 +195,23 @@ def retrained(
         without=np.stack(own, axis=1),
         removals=np.stack([run.loss[-1, of] for run, of in zip(chosen, columns, strict=True)]),
         halves=np.stack(halves) if halves else np.empty((0, len(ids))),
-        placebo=np.array([at_end(whole, name) for name in placebos]),
+        placebo=np.stack([of_placebo(whole, name) for name in placebos], axis=1),
         placebo_without=np.array(
-            [at_end(run, name) for run, name in zip(chosen, placebos, strict=True)]
+            [of_placebo(run, name)[-1] for run, name in zip(chosen, placebos, strict=True)]
         ),
+    )
+
+
+def curve_rows(exact: Retrained, ids: np.ndarray) -> pd.DataFrame:
+    """The rows of the table `curves`, without the columns of the run."""
+    return pd.DataFrame(
+        {
+            "string_id": np.tile(ids, len(exact.epochs)),
+            "epoch": np.repeat(exact.epochs, len(ids)),
+            "loss": exact.loss.ravel(),
+            "loss_without": exact.without.ravel(),
+            "placebo_loss": exact.placebo.ravel(),
+        }
     )
 
 

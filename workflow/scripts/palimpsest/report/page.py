@@ -1,6 +1,7 @@
 """The report: the parts of the sections, the figures and the claims, as pages and as one file."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -77,7 +78,8 @@ def render(
     def content(folder: Path, styles: dict[str, str] | None) -> dict:
         chapters = in_chapters(parts, drawings.numbered(ordered, folder, styles))
         undrawn = [drawings.linked(entry, folder) for entry in empty]
-        return pages.content(parts, chapters, claims, undrawn, **known, styles=styles or {})
+        more = {"styles": styles or {}, "beside": partial(drawings.link, folder=folder)}
+        return pages.content(parts, chapters, claims, undrawn, **known, **more)
 
     if folder is not None:
         pages.write_pages(Path(folder), content(Path(folder), styles=None))

@@ -76,17 +76,34 @@ def write_file(path: Path, known: Mapping) -> None:
 def write(path: Path, known: Mapping, shown: Sequence[Mapping], to) -> None:
     """Write one file that shows some pages; `to` makes the link to a page or an anchor on it."""
     has_script = any(page["template"] == CLAIMS["template"] for page in shown)
-    script = hashed(template(__file__, SCRIPT).render()) if has_script else None
-    made = template(__file__, FRAME).render(
+    made = framed(
+        __file__,
         **known,
         shown=shown,
         is_whole=to is further_down,
         to=to,
         page_id=page_id,
-        script=script,
+        script=template(__file__, SCRIPT).render() if has_script else None,
     )
+    save(path, unbroken(made))
+
+
+def framed(module_file: str, script: str | None, **known: object) -> str:
+    """A page: the templates of what it shows, in the frame of all pages.
+
+    Parameters
+    ----------
+    module_file : a module in the folder of the templates
+    script : the page's only script, which its policy allows by its hash
+    known : what the frame and the templates take by these names
+    """
+    allowed = hashed(script) if script else None
+    return template(module_file, FRAME).render(**known, script=allowed)
+
+
+def save(path: Path, page: str) -> None:
     with tables.replacing(path) as temporary:
-        Path(temporary).write_text(unbroken(made), encoding="utf-8")
+        Path(temporary).write_text(page, encoding="utf-8")
 
 
 def unbroken(html: str) -> str:

@@ -61,7 +61,8 @@ class Part:
 
     `questions` maps keys to questions in words; the section's claims are those whose `question` is
     one of these keys. `glossary` maps terms to their meaning. `figures_of` maps claims to the names
-    of the figures that are drawn from the tables on which the claim is tested.
+    of the figures that are drawn from the tables on which the claim is tested. `page` is the path
+    of the section's own page, if it delivers one.
 
     `answers` and `sentences` answer the section's question at the top of the report; of the claims
     in `answers`, the first that was tested does.
@@ -76,6 +77,7 @@ class Part:
     questions: Mapping[str, str] = field(default_factory=dict)
     glossary: Mapping[str, str] = field(default_factory=dict)
     figures_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    page: str = ""
     answers: tuple[Answer, ...] = ()
     sentences: tuple[Sentence, ...] = ()
 
@@ -119,12 +121,16 @@ def with_words(
 
 
 def part_of(
-    section: Section, tables: Mapping[str, pd.DataFrame], facts: Mapping[str, Any] = EMPTY
+    section: Section,
+    tables: Mapping[str, pd.DataFrame],
+    facts: Mapping[str, Any] = EMPTY,
+    page: str = "",
 ) -> Part:
     """The part of a section; its figures and claims alone if it has no module `report`.
 
     `tables` maps the names of the kinds in `section.reported` to stacked tables. `facts` are
-    arguments that depend on the configuration, for the functions that have them.
+    arguments that depend on the configuration, for the functions that have them. `page` is as in
+    `Part`.
     """
     own = {
         "name": section.name,
@@ -132,6 +138,7 @@ def part_of(
         "figures_of": figures_of_claims(section),
         "answers": answers_of(section, facts),
         "sentences": sentences_of(section, tables),
+        "page": page,
     }
     if section.location("report"):
         part = section.load("report")
