@@ -37,7 +37,7 @@ def refused(*words):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("plan", "snakemake plan --cores 1"),
+        ("plan", "snakemake plan --cores 1 --quiet reason"),
         ("run", "snakemake --cores all"),
         ("run tradeoff report --cores 3", "snakemake tradeoff report --cores 3"),
         ("panel --dry-run --jobs 3 -c1", "snakemake profiles --dry-run --jobs 3 -c1"),
@@ -195,9 +195,12 @@ def test_a_wheel_has_the_workflow(tmp_path):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("plan exact", "snakemake plan exact --cores 1 --until plan"),
-        ("plan results/headline.csv -c2", "snakemake plan results/headline.csv -c2 --until plan"),
-        ("plan --config seeds=[0]", "snakemake plan --config seeds=[0] --cores 1"),
+        ("plan exact", "snakemake plan exact --cores 1 --quiet reason --until plan"),
+        (
+            "plan results/headline.csv -c2",
+            "snakemake plan results/headline.csv -c2 --quiet reason --until plan",
+        ),
+        ("plan --config seeds=[0]", "snakemake plan --config seeds=[0] --cores 1 --quiet reason"),
         ("run plan exact", "snakemake plan exact --cores all"),
     ],
 )

@@ -113,6 +113,8 @@ def run(name: str, given: Sequence[str]) -> None:
         words += ["--snakefile", str(project() / "Snakefile")]
     if os.path.exists(STUDY) and "--configfile" not in given:
         words += ["--configfile", STUDY]
+    if name == "plan" and "--quiet" not in given:
+        words += ["--quiet", "reason"]  # a changed plan is a reason, and long
     if name == "plan" and (asked_targets(words[1:]) or set()) > {target}:
         words += ["--until", target]  # the other targets are billed, and not made
     print("$", shlex.join(words), flush=True)

@@ -37,11 +37,14 @@ def of_best(cell: Mapping, rows: pd.DataFrame) -> Sentence:
             "decide.",
         )
     first = found.iloc[0]
-    text = f"{title_of(first['measure'])} orders {about} as exact retraining does: rank correlation"
+    text = (
+        f"{title_of(first['measure'])} orders {about} most as exact retraining does, by how much "
+        "they are memorised: rank correlation"
+    )
     loss = found[found["measure"] == LOSS]
     ceiling, placebo = (number(first[name]) for name in ("ceiling", "placebo"))
     note = [f"Retraining once more: {ceiling}", f"placebo: {placebo}"]
-    note += [f"the loss: {_shown(row)}" for _, row in loss.iterrows()]
+    note += [f"a low loss: {_shown(row)}" for _, row in loss.iterrows()]
     return Sentence(
         f"{text} {_shown(first)}.",
         f"{'; '.join(note)}. The best of {rows['measure'].nunique() - 1} measures, chosen on the "
