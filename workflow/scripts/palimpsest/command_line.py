@@ -104,6 +104,8 @@ def run(name: str, given: Sequence[str]) -> None:
     words = ["snakemake", *([target] if target else []), *given]
     if not any(word.startswith(("--cores", "-c")) for word in given):
         words += ["--cores", "1" if name == "plan" else "all"]
+    if name == "plan" and "--quiet" not in given:
+        words += ["--quiet", "reason"]  # a changed plan is a reason, and long
     if not os.path.exists(Path("config/config.yaml")):
         raise UserError(
             f"{STUDY}: there is no study in this folder; make one, such as with: palimpsest init "
@@ -113,8 +115,6 @@ def run(name: str, given: Sequence[str]) -> None:
         words += ["--snakefile", str(project() / "Snakefile")]
     if os.path.exists(STUDY) and "--configfile" not in given:
         words += ["--configfile", STUDY]
-    if name == "plan" and "--quiet" not in given:
-        words += ["--quiet", "reason"]  # a changed plan is a reason, and long
     if name == "plan" and (asked_targets(words[1:]) or set()) > {target}:
         words += ["--until", target]  # the other targets are billed, and not made
     print("$", shlex.join(words), flush=True)
