@@ -1,5 +1,6 @@
 """The shipped languages, by their names."""
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -23,3 +24,10 @@ def test_an_unknown_name_is_refused_with_those_that_there_are():
     ) as e:
         load("L44")
     assert all(file.stem in str(e.value) for file in FILES)
+
+
+def test_a_shipped_language_warns_of_nothing():
+    """L3 has a rule that is never reached, as the paper prints it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load("L3")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 from palimpsest import paths
 from palimpsest.arguments import TEXT, takes
 from palimpsest.errors import nearest
-from palimpsest.languages.errors import GrammarError
+from palimpsest.languages.errors import GrammarError, GrammarWarning
 from palimpsest.languages.grammar import Grammar
 
 FOLDER, SUFFIX = "config/languages", ".pcfg"
@@ -27,4 +29,7 @@ def load(name: str) -> Grammar:
             f"unknown language {name!r}{nearest(name, by_name)}; known: {', '.join(by_name)}; "
             "read a file of your own with Grammar.from_file"
         )
-    return Grammar.from_string(by_name[name].read_text(encoding="utf-8"), name=name)
+    with warnings.catch_warnings():
+        # The rules that are never reached are as the paper prints them.
+        warnings.simplefilter("ignore", GrammarWarning)
+        return Grammar.from_string(by_name[name].read_text(encoding="utf-8"), name=name)
