@@ -13,7 +13,7 @@ from palimpsest.atlas.figures import atlas as of_strings
 from palimpsest.atlas.figures import atlas_whose as of_pairs
 from palimpsest.atlas.figures.atlas import atlas
 from palimpsest.atlas.figures.atlas_whose import atlas_whose
-from palimpsest.atlas.report import best_rows, part
+from palimpsest.atlas.report import best_rows, part, rows_of_all_cells
 from palimpsest.atlas.sentences import sentences
 from palimpsest.atlas.titles import TITLES, title_of
 from palimpsest.figures import style
@@ -88,9 +88,22 @@ def test_the_report_shows_the_best_measures_and_the_loss():
     values = [float(row["value"].split()[0]) for row in rows]
     assert values == sorted(values, reverse=True)
     assert {row["measure"] for row in rows} == {"Loss (recollection)", "EK-FAC", "Copies"}
-    html = str(part({kinds.ATLAS.name: table()}).chapters[0].before)
+    html = str(part({kinds.ATLAS.name: table()}).chapters[0].after)
     assert html.count("<tr>") - 1 == len(best_rows(table()))
     assert not part({}).chapters[0].before
+
+
+def test_the_report_says_what_holds_in_all_cells():
+    rows = table(questions=["how much"])
+    ends = {"recollection": (-0.9, -0.5), "copies": (0.1, 0.5), "ek-fac": (0.2, 0.9)}
+    for measure, (lower, upper) in ends.items():
+        rows.loc[rows["measure"] == measure, ["lower", "upper"]] = lower, upper
+    rows.loc[rows.index[rows["measure"] == "ek-fac"][0], "lower"] = -0.1
+    (found,) = rows_of_all_cells(rows)
+    assert (found["always"], found["wrong"]) == ("Copies", "Loss (recollection)")
+    assert found["cells"] == "2"
+    html = str(part({kinds.ATLAS.name: rows}).chapters[0].before)
+    assert "The wrong way round" in html
 
 
 def test_the_first_page_says_the_best_measure_with_ceiling_placebo_and_loss():

@@ -24,7 +24,36 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     """The section's part of the report, from the stacked tables of its reported kinds."""
     html = template(__file__, "report.html.j2").module
     (atlas,) = given(tables, kinds.ATLAS)
-    return with_words(html, QUESTIONS, {"atlas": shown(html.best, best_rows, atlas)})
+    before = {"atlas": shown(html.everywhere, rows_of_all_cells, atlas)}
+    after = {"atlas": shown(html.best, best_rows, atlas)}
+    return with_words(html, QUESTIONS, before, after)
+
+
+def rows_of_all_cells(atlas: pd.DataFrame) -> list[dict]:
+    """What holds in every cell: measures above 0 in all of them, and those below 0 in some."""
+    cheap = atlas[(atlas["statistic"] == RANK) & (atlas["needs"] != RETRAINING)]
+    rows = []
+    for question in ASKED:
+        asked = cheap[cheap["question"] == question]
+        if asked.empty:
+            continue
+        measures = asked.groupby("measure", sort=False)
+        n_cells = measures.size().max()
+        above = measures["lower"].agg(lambda ends: (ends > 0).sum()) == n_cells
+        below = measures["upper"].agg(lambda ends: (ends < 0).any())
+        rows.append(
+            {
+                "question": question,
+                "always": _titles(above),
+                "wrong": _titles(below),
+                "cells": f"{n_cells}",
+            }
+        )
+    return rows
+
+
+def _titles(holds: pd.Series) -> str:
+    return "; ".join(map(title_of, holds.index[holds])) or "none"
 
 
 def best_rows(atlas: pd.DataFrame) -> list[dict]:
