@@ -10,8 +10,20 @@ from scipy.stats import spearmanr
 from helpers.atlas_worlds import EPOCHS, N_HALVES, manifest, planted_run
 from palimpsest.atlas import kinds
 from palimpsest.atlas.contenders import CONTENDERS, EFFECTS, ITSELF
-from palimpsest.atlas.frontier import AGAIN, SINGLE, frontier_tables
-from palimpsest.atlas.kinds import AMOUNT, APART, AUC, CROSS, HALVES, RANK, START, TPR, UNSEEN
+from palimpsest.atlas.frontier import frontier_tables
+from palimpsest.atlas.kinds import (
+    AGAIN,
+    AMOUNT,
+    APART,
+    AUC,
+    CROSS,
+    HALVES,
+    RANK,
+    SINGLE,
+    START,
+    TPR,
+    UNSEEN,
+)
 from palimpsest.atlas.truth import truth_tables
 from palimpsest.errors import UserError
 

@@ -32,8 +32,8 @@ from rows import Row, at_most, main, shown  # noqa: E402
 
 from palimpsest import tables, traces  # noqa: E402
 from palimpsest.atlas.agreement import Agreement  # noqa: E402
-from palimpsest.atlas.frontier import AGAIN, Compared, intervals  # noqa: E402
-from palimpsest.atlas.kinds import AMOUNT, RANK  # noqa: E402
+from palimpsest.atlas.frontier import Compared, intervals  # noqa: E402
+from palimpsest.atlas.kinds import AGAIN, AMOUNT, RANK  # noqa: E402
 from palimpsest.atlas.truth import truth_tables  # noqa: E402
 from palimpsest.corpora import GrammarCorpus  # noqa: E402
 from palimpsest.datasets.build import build  # noqa: E402

@@ -79,7 +79,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Contender:
-    """One cheap measure.
+    """One cheap measure; its title is in `titles.py`.
 
     `amount` gives float[strings], higher for strings that are memorised more, NaN where it does not
     apply. `start` gives the index of the epoch at which memorisation starts, NaN for never; None if
@@ -87,14 +87,13 @@ class Contender:
     """
 
     name: str
-    title: str
     needs: str
     source: str
     amount: Callable[[Cell], np.ndarray]
     start: Callable[[Cell], np.ndarray] | None = None
 
 
-def by_measure(name: str, title: str, needs: str, measure: str, evidence: str) -> Contender:
+def by_measure(measure: str, needs: str, evidence: str) -> Contender:
     """A measure of the section memorisation: its margin at the last epoch, and its start.
 
     The margin is the relative distance of the loss below the threshold, negative above it.
@@ -108,13 +107,13 @@ def by_measure(name: str, title: str, needs: str, measure: str, evidence: str) -
     def start(cell: Cell) -> np.ndarray:
         return cell.measured[measure, evidence].start
 
-    return Contender(name, title, needs, "Learning Without Memorizing (2025)", amount, start)
+    return Contender(measure, needs, "Learning Without Memorizing (2025)", amount, start)
 
 
 def by_attack(name: str) -> Contender:
     """An attack of the section audit that needs the losses of single tokens only."""
     attack = ATTACKS[name]
-    return Contender(name, attack.title, LAST, attack.source, lambda cell: attack.score(cell.given))
+    return Contender(name, LAST, attack.source, lambda cell: attack.score(cell.given))
 
 
 def forgetting(cell: Cell) -> np.ndarray:
@@ -146,26 +145,13 @@ def isolation(cell: Cell) -> np.ndarray:
 
 CONTENDERS = (
     # The order of strings by the margin is that by the loss, which is the oldest attack.
-    by_measure("recollection", "Loss (recollection)", CURVE, "recollection", "constant"),
-    by_measure(
-        "recollection_accuracy",
-        "Recollection by accuracy",
-        CURVE,
-        "recollection_accuracy",
-        "constant",
-    ),
-    by_measure(
-        "counterfactual",
-        "Counterfactual, same frequency",
-        UNSEEN,
-        "counterfactual",
-        "same-frequency",
-    ),
-    by_measure("contextual", "Contextual, same frequency", UNSEEN, "contextual", "same-frequency"),
-    by_measure("bayes", "Bayes", LANGUAGE, "bayes", "language"),
+    by_measure("recollection", CURVE, "constant"),
+    by_measure("recollection_accuracy", CURVE, "constant"),
+    by_measure("counterfactual", UNSEEN, "same-frequency"),
+    by_measure("contextual", UNSEEN, "same-frequency"),
+    by_measure("bayes", LANGUAGE, "language"),
     Contender(
         "high_loss",
-        "High loss",
         LAST,
         "the last loss with the other sign: what is hard is memorised",
         lambda cell: cell.loss[-1],
@@ -174,39 +160,32 @@ CONTENDERS = (
     by_attack("zlib"),
     Contender(
         "loss_drop",
-        "Fall of the loss",
         CURVE,
         "the loss before training minus the loss at the end",
         lambda cell: cell.loss[0] - cell.loss[-1],
     ),
     Contender(
         "mean_loss",
-        "Mean loss over the epochs",
         CURVE,
         "the higher, the later the string is learned",
         lambda cell: cell.loss.mean(axis=0),
     ),
-    Contender("forgetting", "Forgetting", CURVE, "Toneva et al. (2019)", forgetting),
+    Contender("forgetting", CURVE, "Toneva et al. (2019)", forgetting),
     Contender(
         "rarity",
-        "Exact rarity",
         LANGUAGE,
         "minus the exact log probability",
         lambda cell: -cell.strings["log_prob"].to_numpy(),
     ),
     Contender(
         "copies",
-        "Copies",
         STRINGS_ALONE,
         "number of copies in the training set",
         lambda cell: cell.strings["count"].to_numpy(dtype=float),
     ),
-    Contender(
-        "unique_n_grams", "Rare 3-grams", STRINGS_ALONE, "of the training set", unique_n_grams
-    ),
-    Contender("isolation", "Edit distance", STRINGS_ALONE, "to the nearest other", isolation),
+    Contender("unique_n_grams", STRINGS_ALONE, "of the training set", unique_n_grams),
+    Contender("isolation", STRINGS_ALONE, "edit distance to the nearest other", isolation),
 )
-
 WITH_STARTS = tuple(contender.name for contender in CONTENDERS if contender.start)
 
 # Measures of what a removed string (row) does to the loss of another (column), from strings alone:

@@ -33,7 +33,7 @@ from palimpsest.atlas.contenders import (
     said_of,
     seconds_by_measure,
 )
-from palimpsest.atlas.kinds import AMOUNT, APART, CROSS, HALVES, RANK, START
+from palimpsest.atlas.kinds import AGAIN, AMOUNT, APART, CROSS, HALVES, RANK, SINGLE, START
 from palimpsest.atlas.kinds import UNSEEN as UNSEEN_HALVES
 from palimpsest.atlas.truth import RUN
 from palimpsest.datasets.kinds import STRINGS
@@ -45,7 +45,6 @@ from palimpsest.memorisation.runs import paired
 from palimpsest.token_losses import TokenLosses
 from palimpsest.traces import Trace
 
-AGAIN, SINGLE = "retraining", "single removals"  # what is no cheap measure
 NEVER = np.inf  # a string that never starts ranks last
 MOST = 0.25  # share of the strings that are found or missed, those that lose most
 N_SHUFFLES = 200

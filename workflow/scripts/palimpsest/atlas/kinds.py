@@ -6,6 +6,7 @@ from palimpsest.tables.kinds import Kind, kinds_in
 AMOUNT, START, CROSS, HALVES = "how much", "when", "whose", "whose, of halves"
 APART, UNSEEN = "whose, of halves, itself apart", "whose, of halves, unseen strings"
 QUESTIONS = (AMOUNT, START, CROSS, HALVES, APART, UNSEEN)
+AGAIN, SINGLE = "retraining", "single removals"  # what is no cheap measure
 RANK, AUC, TPR = "rank correlation", "AUC", "TPR at 1 % FPR"
 
 FOLDER = "results/atlas/{recipe}/{model}/{language}/n{size}"

@@ -11,8 +11,7 @@ import pandas as pd
 
 from palimpsest.atlas import kinds
 from palimpsest.atlas.contenders import WITH_STARTS
-from palimpsest.atlas.frontier import AGAIN
-from palimpsest.atlas.kinds import AMOUNT, CROSS, RANK
+from palimpsest.atlas.kinds import AGAIN, AMOUNT, CROSS, RANK
 from palimpsest.atlas.packed import Packer, as_json
 from palimpsest.atlas.titles import title_of
 from palimpsest.datasets.choices import placebos_of

@@ -1,9 +1,25 @@
-"""The names of measures for readers of figures and of the report."""
+"""The names of measures for readers of figures and of the report.
 
-from palimpsest.atlas.contenders import CONTENDERS
+They are apart from the measures, because figures are declared before any job, and measures load
+slowly.
+"""
 
 TITLES = {
-    **{contender.name: contender.title for contender in CONTENDERS},
+    "recollection": "Loss (recollection)",
+    "recollection_accuracy": "Recollection by accuracy",
+    "counterfactual": "Counterfactual, same frequency",
+    "contextual": "Contextual, same frequency",
+    "bayes": "Bayes",
+    "high_loss": "High loss",
+    "min_k": "Min-K%",
+    "zlib": "zlib",
+    "loss_drop": "Fall of the loss",
+    "mean_loss": "Mean loss over the epochs",
+    "forgetting": "Forgetting",
+    "rarity": "Exact rarity",
+    "copies": "Copies",
+    "unique_n_grams": "Rare 3-grams",
+    "isolation": "Edit distance",
     "gradient norm": "Norm of the gradient",
     "tracin": "TracIn",
     "tracin by adamw": "TracIn, scaled by AdamW",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from palimpsest.atlas.frontier import AGAIN
-from palimpsest.atlas.kinds import RANK
+from palimpsest.atlas.kinds import AGAIN, RANK
 from palimpsest.atlas.titles import title_of
 from palimpsest.figures import elements, style
 from palimpsest.figures.libraries import np, pd, plt
