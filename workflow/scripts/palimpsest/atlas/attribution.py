@@ -16,13 +16,13 @@ import torch
 
 from palimpsest.atlas import ekfac, gradients, kinds, trak
 from palimpsest.atlas.influence import Weighing
+from palimpsest.atlas.kinds import EKFAC, METHODS, TRACIN, TRAK
 from palimpsest.atlas.string_gradients import StringGradients
 from palimpsest.errors import UserError
 from palimpsest.jobs.bench import Bench, TrainedWeights
 from palimpsest.jobs.query import Query, Question
 from palimpsest.models.build import build
 
-METHODS = TRACIN, EKFAC, TRAK = ("tracin", "ek-fac", "trak")
 NORM = "gradient norm"
 SELF, CROSS, COSTS = "self_influence", "influence", "costs"
 

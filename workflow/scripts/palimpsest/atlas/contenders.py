@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.atlas.distances import edit_distances, symbols
+from palimpsest.atlas.kinds import EKFAC, TRACIN, TRAK
 from palimpsest.audit.membership import ATTACKS, Given
 from palimpsest.audit.passes import Pass
 from palimpsest.memorisation.all_measures import Thresholds, every_measure
@@ -31,12 +32,12 @@ GRADIENTS_AT_END, CHECKPOINTS = "the last weights", "the weights of all epochs"
 RETRAINING = "retraining"
 # Measures by gradients: the method that makes them, and what it needs
 GRADIENTS = {
-    "gradient norm": ("tracin", GRADIENTS_AT_END),
-    "tracin": ("tracin", CHECKPOINTS),
-    "tracin by adamw": ("tracin", CHECKPOINTS),
-    "gradient cosine": ("tracin", CHECKPOINTS),
-    "ek-fac": ("ek-fac", GRADIENTS_AT_END),
-    "trak": ("trak", GRADIENTS_AT_END),
+    "gradient norm": (TRACIN, GRADIENTS_AT_END),
+    "tracin": (TRACIN, CHECKPOINTS),
+    "tracin by adamw": (TRACIN, CHECKPOINTS),
+    "gradient cosine": (TRACIN, CHECKPOINTS),
+    "ek-fac": (EKFAC, GRADIENTS_AT_END),
+    "trak": (TRAK, GRADIENTS_AT_END),
 }
 N_GRAM = 3
 ITSELF = "itself"  # the effect of a string on itself alone, the same for all: a placebo
@@ -47,10 +48,9 @@ class Cell:
     """What is known of the training strings of one run, without training again.
 
     `strings` is the table `strings` of all distinct training strings, and `unseen` that of some
-    strings that were never trained on.
-    `loss` and `wrong` float[epochs, strings] are nats per token and the share of wrong tokens.
-    `measured` are the section memorisation's measures, by measure and evidence. `tokens` are the
-    losses of single tokens.
+    strings that were never trained on. `loss` and `wrong` float[epochs, strings] are nats per token
+    and the share of wrong tokens. `measured` are the section memorisation's measures, by measure
+    and evidence. `tokens` are the losses of single tokens.
     """
 
     strings: pd.DataFrame
@@ -217,7 +217,8 @@ def said_of(
     names : the training strings that are wanted
     unseen : strings that were never trained on, for the effects on them
 
-    Returns the rows of the tables `contenders` and `effects`, without the columns of the run.
+    Returns the rows of the table `contenders`, without the columns of the run, and the effects, in
+    rows of measure, needs, removed, string_id and effect.
     """
     cell = cell_of(trace, strings, tokens, unseen, thresholds)
     ids = cell.strings["string_id"].to_numpy(dtype=object)

@@ -165,7 +165,8 @@ def seconds_of(manifest: dict, removals: dict) -> dict[str, float]:
 
 def rows_of(pairs: Sequence[Compared], seconds: Mapping[str, float]) -> pd.DataFrame:
     """The rows of the table `frontier` of one run, without the columns of the run."""
-    ceilings = {pair.question: pair.found.statistics() for pair in pairs if pair.measure == AGAIN}
+    found = [(pair, pair.found.statistics(), pair.placebo.statistics()) for pair in pairs]
+    ceilings = {pair.question: values for pair, values, _ in found if pair.measure == AGAIN}
     rows = [
         {
             "measure": pair.measure,
@@ -174,13 +175,13 @@ def rows_of(pairs: Sequence[Compared], seconds: Mapping[str, float]) -> pd.DataF
             "statistic": statistic,
             "value": value[0],
             "ceiling": ceilings[pair.question][statistic][0],
-            "placebo": pair.placebo.statistics().get(statistic, [np.nan])[0],
+            "placebo": placebos.get(statistic, [np.nan])[0],
             "n_strings": pair.found.n_strings,
             "seconds": (extra := seconds.get(pair.measure, seconds.get(pair.needs))),
             "cost": 1 + extra / seconds["training"],
         }
-        for pair in pairs
-        for statistic, value in pair.found.statistics().items()
+        for pair, values, placebos in found
+        for statistic, value in values.items()
     ]
     return pd.DataFrame(rows)
 
@@ -236,11 +237,11 @@ def intervals(runs: Sequence[Sequence[Compared]]) -> pd.DataFrame:
             pair.found.statistics(np.random.default_rng([BOOTSTRAP_SEED, place]), RESAMPLES)
             for place, pair in enumerate(pairs)
         ]
+        whole = [pair.found.statistics() for pair in pairs]
         for statistic in of_seeds[0]:
             found = np.array([of_seed[statistic] for of_seed in of_seeds])
             resampled[*pairs[0].key, statistic] = found[drawn, np.arange(RESAMPLES)].mean(axis=0)
-            own = [pair.found.statistics()[statistic][0] for pair in pairs]
-            values[*pairs[0].key, statistic] = np.mean(own)
+            values[*pairs[0].key, statistic] = np.mean([of[statistic][0] for of in whole])
     rows = []
     for (measure, needs, question, statistic), draws in resampled.items():
         key = AGAIN, RETRAINING, question, statistic
@@ -323,20 +324,16 @@ def _of_halves(
         halves.pivot(index="half", columns="string_id", values=name)
         for name in ("loss", "loss_again", "kept")
     )
-    truth, shuffled = -loss.to_numpy(), -_shuffled(loss)
     exact = influence.rename(columns={"influence": "effect"})
-    singles = _matrices(exact.assign(measure=SINGLE, needs=RETRAINING))
-    predictions = [(AGAIN, RETRAINING, -again.to_numpy())]
-    for measure, needs, effect in (*singles, *_matrices(effects)):
-        of_strings = effect.reindex(index=kept.columns, columns=kept.columns)
-        predictions.append((measure, needs, kept.to_numpy(float) @ of_strings.to_numpy(float)))
-    sides = (truth, shuffled)
+    effects = pd.concat([exact.assign(measure=SINGLE, needs=RETRAINING), effects])
+    predictions = list(_predictions(kept, again, effects))
+    sides = -loss.to_numpy(), -_shuffled(loss)
     for measure, needs, predicted in predictions:
         found, placebo = (MeanAgreement(predicted, of, together=2) for of in sides)
         yield Compared(measure, needs, HALVES, found, placebo)
+    apart = kept.to_numpy(bool)
     for measure, needs, predicted in predictions:
         if measure != ITSELF:  # whose prediction is the same for all halves with the string
-            apart = kept.to_numpy(bool)
             found, placebo = (MeanAgreement(predicted, of, apart, 2) for of in sides)
             yield Compared(measure, needs, APART, found, placebo)
 
@@ -348,8 +345,9 @@ def _of_unseen(
 
     The strings are those of which every measure has the effects.
     """
-    by_measure = effects[effects["measure"] != ITSELF].groupby("measure")["string_id"]
-    known = set(unseen["string_id"]).intersection(*(set(of) for _, of in by_measure))
+    effects = effects[effects["measure"] != ITSELF]
+    of_measures = (set(of) for _, of in effects.groupby("measure")["string_id"])
+    known = set(unseen["string_id"]).intersection(*of_measures)
     unseen = unseen[unseen["string_id"].isin(known)]
     if unseen.empty:
         return
@@ -358,16 +356,23 @@ def _of_unseen(
         for name in ("loss", "loss_again")
     )
     kept = halves.pivot(index="half", columns="string_id", values="kept")
-    predictions = [(AGAIN, RETRAINING, -again.to_numpy())]
-    for measure, needs, effect in _matrices(effects[effects["measure"] != ITSELF]):
-        of_strings = effect.reindex(index=kept.columns, columns=loss.columns)
-        predictions.append((measure, needs, kept.to_numpy(float) @ of_strings.to_numpy(float)))
-    for measure, needs, predicted in predictions:
-        found, placebo = (
-            MeanAgreement(predicted, side, together=2)
-            for side in (-loss.to_numpy(), -_shuffled(loss))
-        )
+    sides = -loss.to_numpy(), -_shuffled(loss)
+    for measure, needs, predicted in _predictions(kept, again, effects):
+        found, placebo = (MeanAgreement(predicted, of, together=2) for of in sides)
         yield Compared(measure, needs, UNSEEN_HALVES, found, placebo)
+
+
+def _predictions(
+    kept: pd.DataFrame, again: pd.DataFrame, effects: pd.DataFrame
+) -> Iterator[tuple[str, str, np.ndarray]]:
+    """Minus the loss float[halves, strings], by retraining once more and by every measure.
+
+    That of a measure is the sum of the effects of the strings that a half has.
+    """
+    yield AGAIN, RETRAINING, -again.to_numpy()
+    for measure, needs, effect in _matrices(effects):
+        of_strings = effect.reindex(index=kept.columns, columns=again.columns)
+        yield measure, needs, kept.to_numpy(float) @ of_strings.to_numpy(float)
 
 
 def _values(

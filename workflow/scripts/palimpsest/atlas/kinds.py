@@ -7,6 +7,7 @@ AMOUNT, START, CROSS, HALVES = "how much", "when", "whose", "whose, of halves"
 APART, UNSEEN = "whose, of halves, itself apart", "whose, of halves, unseen strings"
 QUESTIONS = (AMOUNT, START, CROSS, HALVES, APART, UNSEEN)
 AGAIN, SINGLE = "retraining", "single removals"  # what is no cheap measure
+METHODS = TRACIN, EKFAC, TRAK = ("tracin", "ek-fac", "trak")  # of attribution by gradients
 RANK, AUC, TPR = "rank correlation", "AUC", "TPR at 1 % FPR"
 
 FOLDER = "results/atlas/{recipe}/{model}/{language}/n{size}"
@@ -32,8 +33,6 @@ amount float?: how much the string is memorised, by the measure: the higher, the
     measure does not apply to the string
 measured_start float?: epoch at which memorisation starts, by the measure; null if it never does, or
     if the measure has no starts
-effect float: by the measure, how much `removed` lowers the loss of the string; only the order of
-    these numbers means something
 question str: how much: which strings lose most without themselves; when: at which epoch
     memorisation starts; whose: which other string lowered the loss of a string; whose, of halves:
     the loss of a string after training on random halves (linear datamodelling score); itself apart:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from palimpsest.atlas import kinds
 from palimpsest.configuration.checks import (
     too_many_strings,
+    trained_for_each_string,
     unknown_languages,
     unknown_models,
     without_probabilities,
@@ -73,13 +74,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from unknown_languages(settings, "atlas/languages", block["languages"])
     yield from without_probabilities(settings, "atlas/languages", block["languages"], NEEDS)
     yield from too_many_strings(settings, "atlas/sizes", block["sizes"], block["languages"])
-    for place, model in enumerate(block["models"]):
-        if not settings.is_twin(model):
-            yield Mistake(
-                f"atlas/models[{place}]",
-                f"{model!r} would be trained once per training string, which is out of reach for a "
-                f"full model; name its twin: {model}-twin",
-            )
+    yield from trained_for_each_string(settings, "atlas/models", block["models"])
 
 
 SECTION = Section(

@@ -2,8 +2,8 @@
 
 Each distinct training string was removed once, in a training that is otherwise the same (the regime
 `Removals`): with equal initial weights, and with the other strings in their places. The same once
-more with other initial weights and another order is the ceiling, because no measure can agree with
-retraining better than retraining does.
+more with other initial weights and another order is the ceiling: how well a retraining agrees with
+another one.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def retrained(
     without = {string_left_out(run.run["variant"]): run for run in runs if not is_half(run)}
     if missing := [name for name in ids if name not in without]:
         raise UserError(f"{run_name(whole.run)}: no training without {missing[0]}; {REMEDY}")
-    for run in (*without.values(), *runs):
+    for run in runs:
         alike = all(run.run[key] == whole.run[key] for key in RUN)
         if not alike or not np.array_equal(run.epochs, whole.epochs):
             raise UserError(

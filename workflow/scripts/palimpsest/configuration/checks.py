@@ -142,6 +142,19 @@ def unknown_language(settings: Settings, key: str, name: str) -> Iterator[Mistak
         )
 
 
+def trained_for_each_string(
+    settings: Settings, key: str, models: Iterable[str]
+) -> Iterator[Mistake]:
+    """Full models among those that are to be trained once for every training string."""
+    for place, model in enumerate(models):
+        if not settings.is_twin(model):
+            yield Mistake(
+                f"{key}[{place}]",
+                f"{model!r} would be trained once per training string, which is out of reach for a "
+                f"full model; name its twin: {model}-twin",
+            )
+
+
 def too_many_strings(
     settings: Settings,
     key: str,

@@ -69,13 +69,14 @@ def placebos_of(strings: pd.DataFrame, names: Iterable[str]) -> list[str | None]
     unseen = loss[candidates(strings)].dropna()
     if unseen.empty:
         return [None for _ in names]
-    return [_nearest(unseen, name, loss[name]) for name in names]
-
-
-def _nearest(unseen: pd.Series, name: str, loss: float) -> str:
-    distance = (unseen - loss).abs().round(DECIMALS)
-    nearest = sorted(unseen.index[distance == distance.min()])
-    return nearest[zlib.crc32(name.encode()) % len(nearest)]
+    known = np.array(sorted(unseen.index), dtype=object)
+    losses = unseen[known].to_numpy(dtype=float)
+    found = []
+    for name in names:
+        distance = np.abs(losses - loss[name]).round(DECIMALS)
+        nearest = known[distance == distance.min()]
+        found.append(nearest[zlib.crc32(name.encode()) % len(nearest)])
+    return found
 
 
 def removed_strings(strings: pd.DataFrame, removal: str) -> list[str]:
@@ -83,8 +84,8 @@ def removed_strings(strings: pd.DataFrame, removal: str) -> list[str]:
 
     A half has about half of the distinct training strings. It depends on the dataset's seed and the
     number of the half only; of halves 0 and 1, 2 and 3, and so on, each has what the other lacks,
-    so that all strings are in equally many. Raises `UserError` for a name
-    that is neither a half nor `without-` and a training string, and if nothing would be left.
+    so that all strings are in equally many. Raises `UserError` for a name that is neither a half
+    nor `without-` and a training string, and if nothing would be left.
     """
     trained = strings.loc[strings["count"] > 0, "string_id"].to_numpy(dtype=object)
     if len(trained) < 2:

@@ -24,12 +24,7 @@ from palimpsest.errors import UserError
 from palimpsest.models import Model
 from palimpsest.models.build import Tokens, limits, tokens
 from palimpsest.models.limits import check_positions, check_vocabulary, shown
-from palimpsest.regimes import (
-    LEAVE_ONE_OUT_AGAIN,
-    WHOLE_AGAIN,
-    of_replicate,
-    without_string,
-)
+from palimpsest.regimes import LEAVE_ONE_OUT_AGAIN, WHOLE_AGAIN, of_replicate, without_string
 from palimpsest.training.batches import IGNORED, TokenisedStrings, encode
 from palimpsest.training.evaluation import SUMS, summarise
 from palimpsest.training.recipe import Recipe, epoch_order

@@ -6,6 +6,8 @@ order, is the ceiling. Of every claim on a correlation, the placebo is the same 
 there is nothing to find.
 """
 
+from functools import partial
+
 from palimpsest.atlas.claims import claim_statistics as statistics
 from palimpsest.atlas.kinds import AMOUNT, APART, CROSS, HALVES, START, UNSEEN
 from palimpsest.claims import Claim, above, at_least, between
@@ -20,28 +22,27 @@ QUESTIONS = {
 HIGH, USEFUL = 0.8, 0.5
 FAR = 0.3  # between two correlations
 
+# Where no cell was asked for, there is nothing to say.
+claim = partial(Claim, on_request=True)
 CLAIMS = [
-    Claim(
+    claim(
         "atlas_amount",
         "Exact retraining agrees with itself on how much each string is memorised.",
         statistics.agreement.of(measure="retraining", question=AMOUNT),
         at_least(HIGH),
-        on_request=True,
     ),
-    Claim(
+    claim(
         "atlas_amount",
         "The strings with the lowest loss are those that are memorised most.",
         statistics.beyond_placebo.of(measure="recollection", question=AMOUNT),
         above(0),
-        on_request=True,
     ),
     *(
-        Claim(
+        claim(
             "atlas_amount",
             f"{name} says how much each string is memorised.",
             statistics.beyond_placebo.of(measure=measure, question=AMOUNT),
             at_least(USEFUL),
-            on_request=True,
         )
         for name, measure in (
             ("TracIn, scaled as AdamW scales its steps,", "tracin by adamw"),
@@ -50,41 +51,37 @@ CLAIMS = [
             ("The exact rarity of strings", "rarity"),
         )
     ),
-    Claim(
+    claim(
         "atlas_amount",
         "The mean loss over the epochs says more of how much a string is memorised than a high "
         "loss at the end.",
         statistics.difference.of(measure="mean_loss", other="high_loss", question=AMOUNT),
         above(0),
-        on_request=True,
     ),
     *(
-        Claim(
+        claim(
             "atlas_when",
             f"{name} starts in the same order as exact contextual memorisation.",
             statistics.beyond_placebo.of(measure=measure, question=START),
             at_least(USEFUL),
-            on_request=True,
         )
         for name, measure in (
             ("Recollection", "recollection"),
             ("Contextual memorisation with stand-ins", "contextual"),
         )
     ),
-    Claim(
+    claim(
         "atlas_bound",
         "Intervals of 90 % have the exact value of 88 to 92 % of other strings of the same runs.",
         statistics.coverage.of(held_out="string"),
         between(0.88, 0.92),
-        on_request=True,
     ),
     *(
-        Claim(
+        claim(
             "atlas_bound",
             f"Intervals of 90 % have the exact value of 85 % or more of the strings of {name}.",
             statistics.coverage.of(held_out=held_out),
             at_least(0.85),
-            on_request=True,
         )
         for held_out, name in (
             ("seed", "runs of other seeds"),
@@ -92,48 +89,42 @@ CLAIMS = [
             ("family", "a family of models that is not in the calibration"),
         )
     ),
-    Claim(
+    claim(
         "atlas_whose",
         "Exact retraining agrees with itself on which other string lowered the loss of a string.",
         statistics.agreement.of(measure="retraining", question=CROSS),
         at_least(USEFUL),
-        on_request=True,
     ),
-    Claim(
+    claim(
         "atlas_whose",
         "Near strings lowered the loss of a string more than others did.",
         statistics.beyond_placebo.of(measure="near_strings", question=CROSS),
         above(0),
-        on_request=True,
     ),
-    Claim(
+    claim(
         "atlas_whose",
         "The effects of single removals add up to those of random halves, the string itself apart.",
         statistics.beyond_placebo.of(measure="single removals", question=APART),
         at_least(USEFUL),
-        on_request=True,
     ),
-    Claim(
+    claim(
         "atlas_whose",
         "EK-FAC predicts the losses of strings that no training saw, on random halves.",
         statistics.beyond_placebo.of(measure="ek-fac", question=UNSEEN),
         at_least(USEFUL),
-        on_request=True,
     ),
-    Claim(
+    claim(
         "atlas_whose",
         "TRAK predicts losses on random halves better than knowing only which halves have the "
         "string itself.",
         statistics.difference.of(measure="trak", other="itself", question=HALVES),
         above(0),
-        on_request=True,
     ),
-    Claim(
+    claim(
         "atlas_whose",
         "The linear datamodelling score of TRAK is far higher on training strings than on unseen "
         "ones.",
         statistics.score_beyond_unseen.of(measure="trak"),
         at_least(FAR),
-        on_request=True,
     ),
 ]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import ClassVar
 
+from palimpsest.configuration.checks import trained_for_each_string
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError
@@ -124,13 +125,7 @@ class Exact(Study):
         """Full models, for which leave-one-out is too expensive; seeds that are not in `seeds`."""
         yield from super().mistakes(settings)
         key = f"memorisation/studies/{self.name}"
-        for place, model in enumerate(self.models(settings)):
-            if not settings.is_twin(model):
-                yield Mistake(
-                    f"{key}/models[{place}]",
-                    f"{model!r} would be trained once per training string, which is out of reach "
-                    f"for a full model; name its twin: {model}-twin",
-                )
+        yield from trained_for_each_string(settings, f"{key}/models", self.models(settings))
         # It compares with the runs of these seeds, so they must be there.
         for place, seed in enumerate(self.block(settings)["seeds"]):
             if seed not in settings.seeds:
