@@ -7,6 +7,7 @@ is higher for strings that it takes for memorised more. Contenders that need che
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -133,7 +134,9 @@ def unique_n_grams(cell: Cell) -> np.ndarray:
     """float[strings]: mean over the string's 3-grams of 1 / (training strings that have it)."""
     of_strings = [n_grams(text) for text in cell.strings["text"]]
     n_strings = Counter(gram for grams in of_strings for gram in grams)
-    return np.array([np.mean([1 / n_strings[gram] for gram in grams]) for grams in of_strings])
+    # Sets have no order, so the sum must not depend on it.
+    sums = [math.fsum(1 / n_strings[gram] for gram in grams) for grams in of_strings]
+    return np.array(sums) / [len(grams) for grams in of_strings]
 
 
 def isolation(cell: Cell) -> np.ndarray:
