@@ -102,6 +102,7 @@ $(INSTALLED): requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
 	$(CHECK)
 	@install -m 755 envs/palimpsest $(BIN)/palimpsest
+	@install -m 644 envs/palimpsest.pth "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 	@touch $@
 
 $(PRETRAINED): requirements-pretrained.txt $(INSTALLED)

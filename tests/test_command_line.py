@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import palimpsest
 from palimpsest import paths
 from palimpsest.command_line import STUDY, VERBS, main, project
 from palimpsest.errors import UserError
@@ -93,19 +94,22 @@ def test_studies_of_each_input_can_be_planned(tmp_path, monkeypatch):
     grammar.write_text(CATS)
     (tmp_path / "notes.csv").write_text("in_training,text\n" + "".join(NOTES))
     named = ["--columns", "trained=in_training"]
+    (tmp_path / "steps.csv").write_text(PANEL.read_text().replace("time", "step", 1))
     for name, flags in {
         "named": ["--records", "notes.csv", *named, "--model", "model/"],
         "records": ["--records", RECORDS],
         "asked": ["--records", RECORDS, "--model", "model", "--reference", "someone/model"],
         "grammar": ["--grammar", grammar],
-        "panel": ["--panel", PANEL],
+        "panel": ["--panel", "steps.csv", "--columns", "time=step"],
     }.items():
         main(["init", name, *map(str, flags)])
-        assert "write_report" in planned(tmp_path / name)
+    assert "write_report" in planned(tmp_path / "panel")
     asked = yaml.safe_load((tmp_path / "asked" / STUDY).read_text())
     (one,) = asked["records"]["checkpoints"].values()
     assert one == {"corpus": "mine", "model": "../model", "reference": "someone/model"}
     assert asked["density"] is None
+    panel = yaml.safe_load((tmp_path / "panel" / STUDY).read_text())["profiles"]["panels"]["mine"]
+    assert panel == {"file": "../steps.csv", "time": "step"}
     copy = tmp_path / "grammar/config/languages/cats.pcfg"
     assert copy.read_bytes() == grammar.read_bytes()
     # Of 36 strings, a third
@@ -130,6 +134,10 @@ def test_a_study_without_an_input_is_the_default_one(tmp_path, monkeypatch):
             "--columns: text is no pair such as text=body",
         ),
         (
+            "init new --columns text=body",
+            "--columns: needs either --records or --panel, whose columns it names",
+        ),
+        (
             "run",
             "study.yaml: there is no study in this folder; make one, such as with: palimpsest init "
             "my-study, or go to its folder",
@@ -142,6 +150,20 @@ def test_bad_input_is_one_line_and_nothing_is_written(words, said, tmp_path, mon
     (tmp_path / "full/file").touch()
     assert refused(*words.split()) == f"error: {said}"
     assert not (tmp_path / "new").exists()
+
+
+def test_a_study_that_cannot_be_planned_is_not_made(tmp_path, monkeypatch):
+    """The line is that of the dry run: here, of a file without a column."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "steps.csv").write_text(PANEL.read_text().replace("time", "step", 1))
+    (tmp_path / "there").mkdir()
+    for folder in ("new", "there"):
+        said = refused("init", folder, "--panel", "steps.csv")
+        assert said.startswith("error: study.yaml: profiles/panels/mine: ../steps.csv:1: ")
+        assert "has no column 'time' (did you mean 'step'?); it has: unit, s" in said
+        assert "\n" not in said
+    assert not (tmp_path / "new").exists()
+    assert not list((tmp_path / "there").iterdir())
 
 
 def test_a_doctor_says_what_there_is(tmp_path, monkeypatch, capsys):
@@ -247,3 +269,28 @@ def test_the_environment_of_a_clone_has_the_command(tmp_path):
     assert library_of(tmp_path / "bin/palimpsest") == clone
     assert library_of("clone/.venv/bin/palimpsest") == clone
     assert "install -m 755 envs/palimpsest $(BIN)/palimpsest" in (ROOT / "Makefile").read_text()
+
+
+def test_the_environment_of_a_clone_has_the_library(tmp_path):
+    """As the Makefile lays it: a path from the environment's packages to the clone's library."""
+    packages = tmp_path / ".venv/lib/python3.11/site-packages"
+    packages.mkdir(parents=True)
+    (line,) = (ROOT / "envs/palimpsest.pth").read_text().splitlines()
+    assert (packages / line).resolve() == tmp_path / "workflow/scripts"
+    assert "install -m 644 envs/palimpsest.pth " in (ROOT / "Makefile").read_text()
+
+
+def test_the_package_names_its_public_parts():
+    """In `help`, in `dir`, and without an import of each."""
+    code = "import palimpsest; print(palimpsest.records.answers.__name__, *palimpsest.__all__)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow/scripts")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["answers", *palimpsest.__all__]
+    assert all(f"\n    {name} " in palimpsest.__doc__ for name in palimpsest.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'recordz'"):
+        palimpsest.recordz  # noqa: B018

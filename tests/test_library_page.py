@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 
+import palimpsest
 from helpers.tiny_language_models import write
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/library.md"
-PUBLIC = [
-    *("languages", "memorisation", "records", "profiles", "density"),
-    *("information", "unlearning", "audit", "datasets"),
-]
+PUBLIC = palimpsest.__all__
 
 
 @pytest.mark.filterwarnings("ignore")

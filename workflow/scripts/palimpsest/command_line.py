@@ -32,6 +32,7 @@ VERBS: Mapping[str, str | None] = {
     "panel": "profiles",
     "audit": "audit",
 }
+DRY_RUN = ("snakemake", "--dry-run", "--quiet", "all", "--cores", "1", "--configfile", STUDY)
 COPIED = ("config", "profiles")
 SNAKEFILE = """# The workflow is that of the installed Palimpsest.
 include: {workflow!r}
@@ -75,8 +76,9 @@ def parser() -> argparse.ArgumentParser:
     new.add_argument(
         "--columns",
         nargs="+",
+        default=[],
         metavar="KEY=COLUMN",
-        help="with --records: names of its columns, such as trained=in_training",
+        help="names of the columns of the records or the panel, such as trained=in_training",
     )
     new.add_argument("--grammar", type=Path, help="a .pcfg file")
     new.add_argument("--panel", type=Path, help="a table of unit, time, cohort and outcome")
@@ -124,14 +126,17 @@ def run(name: str, given: Sequence[str]) -> None:
 def init(given: argparse.Namespace) -> None:
     """Make a folder with a configuration of its own and a Snakefile that uses the workflow.
 
-    Raises `UserError` if the folder has something in it, or if a file is missing.
+    Raises `UserError` if the folder has something in it, if a file is missing, or if the study
+    cannot be planned; then nothing is left of it.
     """
     folder = given.folder
+    was_there = folder.exists()
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder}: is not empty; name a new folder")
-    for flag, asked in (("--model", given.model), ("--columns", given.columns)):
-        if asked and not given.records:
-            raise UserError(f"{flag}: needs --records, the records that it is asked about")
+    if given.model and not given.records:
+        raise UserError("--model: needs --records, the records that it is asked about")
+    if given.columns and bool(given.records) == bool(given.panel):
+        raise UserError("--columns: needs either --records or --panel, whose columns it names")
     for model in filter(None, (given.model, given.reference)):
         if (model[0] in "./" or model[-1] == "/") and not os.path.isdir(model):
             raise UserError(f"{model}: no such folder")
@@ -146,6 +151,11 @@ def init(given: argparse.Namespace) -> None:
         shutil.copy(given.grammar, folder / "config/languages" / f"{given.grammar.stem}.pcfg")
     (folder / "Snakefile").write_text(SNAKEFILE.format(workflow=str(source / "Snakefile")))
     (folder / STUDY).write_text(yaml.safe_dump(study, sort_keys=False, default_flow_style=None))
+    if study.keys() > {"title"} and (refused := refusal(folder)):
+        shutil.rmtree(folder)
+        if was_there:
+            folder.mkdir()
+        raise UserError(refused)
     print(f"{folder}: made; next: cd {shlex.quote(str(folder))} && palimpsest run")
 
 
@@ -155,7 +165,7 @@ def configuration(given: argparse.Namespace, folder: Path) -> dict:
     asked = {}
     if given.records:
         file = os.path.relpath(given.records.resolve(), folder.resolve())
-        study["corpora"] = {OWN: {"file": file, **columns(given.columns or [])}}
+        study["corpora"] = {OWN: {"file": file, **columns(given.columns)}}
         if given.model:
             roles = {"model": given.model, "reference": given.reference}
             one = {"corpus": OWN} | {role: at(folder, name) for role, name in roles.items() if name}
@@ -170,14 +180,15 @@ def configuration(given: argparse.Namespace, folder: Path) -> dict:
     if given.panel:
         file = os.path.relpath(given.panel.resolve(), folder.resolve())
         nothing = dict.fromkeys(("exact", "notions", "dilution"))
-        asked["profiles"] = {"models": [], **nothing, "panels": {OWN: file}}
+        panel = {"file": file, **columns(given.columns)} if given.columns else file
+        asked["profiles"] = {"models": [], **nothing, "panels": {OWN: panel}}
     if not asked:
         return study
     return study | {name: asked.get(name) for name in NAMES}
 
 
 def columns(given: Sequence[str]) -> dict[str, str]:
-    """The keys of a corpus and the columns of its file, from words such as "text=body"."""
+    """The keys of a corpus or panel and the columns of its file, from words such as "text=body"."""
     pairs = [word.partition("=") for word in given]
     for word, (key, is_pair, column) in zip(given, pairs, strict=True):
         if not (key and is_pair and column):
@@ -227,11 +238,21 @@ def doctor() -> int:
     print(f"workflow: {project()}")
     if not os.path.exists(STUDY):
         return 0
-    words = ["snakemake", "--dry-run", "--quiet", "all", "--cores", "1", "--configfile", STUDY]
-    print("$", shlex.join(words), flush=True)
-    done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True)
-    print("the study can be planned" if not done.returncode else done.stderr.strip())
-    return done.returncode
+    print("$", shlex.join(DRY_RUN), flush=True)
+    refused = refusal(Path())
+    print(f"error: {refused}" if refused else "the study can be planned")
+    return int(bool(refused))
+
+
+def refusal(folder: Path) -> str:
+    """What a dry run of the study in a folder says if it cannot be planned, otherwise ""."""
+    words = [sys.executable, "-m", *DRY_RUN]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    if not done.returncode:
+        return ""
+    # Snakemake says first which profile it uses.
+    ours = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    return ours[-1].removeprefix("error: ") if ours else done.stderr.strip()
 
 
 if __name__ == "__main__":
