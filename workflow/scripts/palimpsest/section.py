@@ -124,6 +124,7 @@ class Section:
     keys of the block whose values come from a list elsewhere. `answers` are claims, word for word:
     the first that was tested answers the section's question at the top of the report. `page` is the
     path of an HTML page among the section's files, to which its page of the report has a link.
+    `opens` are paths of tables that a person should open first, with wildcards in braces.
 
     The section's kinds, claims, headline, part of the report and sentences are found by their
     location: KINDS of `kinds`, CLAIMS and QUESTIONS of `claims`, the function `rows` of
@@ -160,6 +161,7 @@ class Section:
     follows: tuple[PartOf, ...] = ()
     answers: tuple[str, ...] = ()
     page: str = ""
+    opens: tuple[str, ...] = ()
 
     @property
     def package(self) -> str:

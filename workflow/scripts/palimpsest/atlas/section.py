@@ -87,4 +87,5 @@ SECTION = Section(
     judged=(kinds.FRONTIER, kinds.CONFORMAL),
     reported=(kinds.ATLAS,),
     page=kinds.STRINGS_PAGE,
+    opens=(kinds.ATLAS.path,),
 )

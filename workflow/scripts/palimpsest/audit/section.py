@@ -171,4 +171,5 @@ SECTION = Section(
         kinds.FINDINGS,
         *checkpoint_kinds.OF_SETS,
     ),
+    opens=(kinds.FINDINGS.path, kinds.EXPLAINED.path, checkpoint_kinds.GAPS.path),
 )

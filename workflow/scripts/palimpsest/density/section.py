@@ -154,4 +154,5 @@ SECTION = Section(
         kinds.TEXT_REGRESSIONS,
     ),
     interventions=INTERVENTIONS,
+    opens=(kinds.LEAKAGE.path, kinds.TEXT_DENSITY.path),
 )

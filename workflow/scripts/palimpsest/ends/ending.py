@@ -41,7 +41,8 @@ class Ending:
 
     def _lines(self) -> Iterator[str]:
         files = files_of_targets(self._workflow.dag)
-        there = files_to_open(filter(os.path.exists, files))
+        first = [path for section in self._experiment.known for path in section.opens]
+        there = files_to_open(filter(os.path.exists, files), first)
         if there:
             yield there
             left = [path for path in self._experiment.leftovers if path not in files]

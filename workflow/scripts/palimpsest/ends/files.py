@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from pathlib import PurePath
 
 # What a person opens, by the end of its name. PNGs are left out: each figure has an SVG, too.
@@ -12,12 +14,16 @@ PAGES = (".html", ".yaml")
 FEW = 3  # the most files of a sort that are named one by one
 
 
-def files_to_open(files: Iterable[str]) -> str | None:
-    """One line that names reports, and figures and tables or where they are; None if none."""
+def files_to_open(files: Iterable[str], first: Sequence[str] = ()) -> str | None:
+    """One line that names reports, and figures and tables or where they are; None if none.
+
+    Of many tables without a report, one is named that is worth opening first. `first` are the paths
+    of such tables, with wildcards in braces.
+    """
     files = list(dict.fromkeys(files))
     if len(files) <= FEW:
         return f"to open: {'; '.join(files)}" if files else None
-    parts = [file for file in files if file.endswith(PAGES)]
+    parts = [file for file in files if file.endswith(PAGES)] or _one_of(files, first)
     for sort in dict.fromkeys(SORTS.values()):
         alike = [file for file in files if SORTS.get(PurePath(file).suffix) == sort]
         if len(alike) <= FEW:
@@ -25,6 +31,13 @@ def files_to_open(files: Iterable[str]) -> str | None:
         else:
             parts.append(f"{len(alike)} {sort}s in {', '.join(_folders(alike))}")
     return f"to open: {'; '.join(parts)}" if parts else None
+
+
+def _one_of(files: Sequence[str], first: Sequence[str]) -> list[str]:
+    """The first file that is one of some tables; [] if none is."""
+    patterns = [re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path))) for path in first]
+    found = (file for pattern in patterns for file in files if pattern.fullmatch(file))
+    return [f"{file} first" for file in islice(found, 1)]
 
 
 def _folders(files: Iterable[str]) -> list[str]:

@@ -252,4 +252,5 @@ SECTION = Section(
     ),
     follows=(PartOf("information/seeds", "seeds"),),
     interventions=INTERVENTIONS,
+    opens=(kinds.GIVEN_NEURONS.path, kinds.ENCODERS.path, kinds.INFORMATION.path),
 )

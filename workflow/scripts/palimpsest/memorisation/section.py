@@ -184,4 +184,5 @@ SECTION = Section(
         kinds.APPROXIMATION,
         kinds.LEARNING,
     ),
+    opens=("results/studies/tradeoff/{language}.parquet", kinds.SCORES.path),
 )

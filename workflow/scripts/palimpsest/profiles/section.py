@@ -212,4 +212,5 @@ SECTION = Section(
         PartOf("profiles/exact/seeds", "seeds"),
     ),
     interventions=INTERVENTIONS,
+    opens=(kinds.PANELS_PROFILE.path, kinds.PANEL_PROFILE.path, kinds.PROFILE.path),
 )

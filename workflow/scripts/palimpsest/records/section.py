@@ -216,4 +216,5 @@ SECTION = Section(
     facts=facts,
     reported=(kinds.SHARES,),
     interventions=INTERVENTIONS,
+    opens=(kinds.AS_CSV,),
 )

@@ -338,4 +338,5 @@ SECTION = Section(
         kinds.MEMORISATION,
         kinds.ABLATION,
     ),
+    opens=(kinds.GAP_SUMMARY.path,),
 )
