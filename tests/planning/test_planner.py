@@ -304,6 +304,9 @@ def test_the_summary_says_the_wall_time_where_the_number_of_gpus_is_known(defaul
     shown = summary(rows, replace(hardware, gpus=8), default.derived)
     assert "On 8 GPUs (hardware/gpus): at least " in shown
     assert "of wall time, an estimate" in shown
+    assert "runs are of twins, whose speed is assumed to be that of one thread" in shown
+    known = [{**row, "basis": "measured"} for row in rows]
+    assert "of twins, whose speed" not in summary(known, replace(hardware, gpus=8))
     wide = [{**row, "gpus": 2} for row in rows]
     assert "On 1 GPU (hardware/gpus): no end; a run of " in summary(wide, replace(hardware, gpus=1))
 

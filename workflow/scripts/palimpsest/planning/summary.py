@@ -53,7 +53,23 @@ def _on_gpus(rows: list[dict], n_gpus: int | None, derived: Sequence[Derived]) -
     return [
         f"On {what}: at least {bound} of wall time, an estimate: the GPU time shared",
         f"out is {shared}, and the longest run, with what is made from it, is {chain}.",
+        *_of_twins(rows),
         "",
+    ]
+
+
+def _of_twins(rows: list[dict]) -> list[str]:
+    """What the time of twins on GPUs rests on before one is finished."""
+    left = [row for row in rows if not row["done"]]
+    twins = [
+        r for r in left if r["gpu_memory_gb"] is None and r["gpus"] and r["basis"] != "measured"
+    ]
+    if not twins:
+        return []
+    return [
+        f"{_sum(twins, 'trainings'):,} of the {_sum(left, 'trainings'):,} runs are of twins, whose "
+        "speed is assumed to be that of one thread",
+        "of a CPU: that on a GPU is known when one is finished there.",
     ]
 
 
