@@ -21,6 +21,7 @@ ROOMS = [
     ["fingerprint"],
     ["allowed"],
     [
+        "conformal",
         "interventions",
         "number_format",
         "plain_text",

@@ -1,0 +1,133 @@
+"""Conformal intervals: an exact value from what is cheap to measure.
+
+A regression predicts the exact value from what the cheap measures say. On other items, whose exact
+values are known, its errors tell how wide an interval must be: if a new item is like them
+(exchangeable), the interval has the exact value with the stated probability, however wrong the
+regression is. This holds over all such items together, and not in each part of them.
+
+Sources: Lei et al., Distribution-Free Predictive Inference for Regression (2018), section 2.2; of
+items in groups, Dunn, Wasserman and Ramdas, Distribution-Free Prediction Sets for Two-Layer
+Hierarchical Models (2023), section 4.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedGroupKFold, cross_val_predict
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+LEVEL = 0.9
+SCALE = 0.01  # below this, errors count alike; above, as shares of the value
+ROUNDING = 1e-9
+SPLIT_SEED = 0
+FOLDS = 5
+FEWEST = 20  # items with exact values, and FOLDS of new ones, without which nothing is said
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A regression, and the errors that it made on items of which it had no exact values.
+
+    `scale` float[measures] is what measures are divided by before their arsinh. `score` float[n]
+    are the sizes of errors, on the scale of arsinh(value / 0.01), and `weight` float[n] is 1 over
+    the number of items in the same group. `range` are the lowest and the highest prediction:
+    outside of them, nothing is said.
+    """
+
+    scale: np.ndarray
+    regression: Pipeline
+    score: np.ndarray
+    weight: np.ndarray
+    range: tuple[float, float]
+
+    @classmethod
+    def of(
+        cls, measured: np.ndarray, exact: np.ndarray, groups: np.ndarray | None = None
+    ) -> Calibration:
+        """Fit on a random half of the groups, and take the errors on the other half.
+
+        Parameters
+        ----------
+        measured : float[items, measures]; NaN where a measure does not apply
+        exact : float[items], such as nats per token
+        groups : str[items]; items of a group need not be independent, groups must be. By default,
+            each item is a group.
+        """
+        _, group, size = np.unique(
+            np.arange(len(exact)) if groups is None else groups,
+            return_inverse=True,
+            return_counts=True,
+        )
+        is_fitted = ~is_scored(len(size))[group]
+        sizes = np.nanmedian(np.abs(measured), axis=0)
+        scale = np.where(np.isfinite(sizes) & (sizes > 0), sizes, 1.0)
+        features, target = features_of(measured, scale), np.arcsinh(exact / SCALE)
+        regression = make_pipeline(StandardScaler(), Ridge(1.0))
+        regression.fit(features[is_fitted], target[is_fitted])
+        predicted = regression.predict(features[~is_fitted])
+        score = np.abs(target[~is_fitted] - predicted)
+        weight = 1 / size[group][~is_fitted]
+        return cls(scale, regression, score, weight, (predicted.min(), predicted.max()))
+
+    def interval(self, measured: np.ndarray, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
+        """The ends float[items] of intervals of the exact values, in their unit.
+
+        They are NaN for an item whose prediction is outside the range of the calibration.
+
+        Parameters
+        ----------
+        measured : float[items, measures]
+        level : the probability that the interval has the exact value
+        """
+        predicted, reach = self.predicted(measured), self.reach(level)
+        ends = SCALE * np.sinh(predicted - reach), SCALE * np.sinh(predicted + reach)
+        inside = (predicted >= self.range[0]) & (predicted <= self.range[1])
+        return tuple(np.where(inside, end, np.nan) for end in ends)
+
+    def predicted(self, measured: np.ndarray) -> np.ndarray:
+        return self.regression.predict(features_of(measured, self.scale))
+
+    def reach(self, level: float) -> float:
+        """The quantile of the errors, in which each group counts once.
+
+        A new group counts as one with an infinite error.
+        """
+        order = np.argsort(self.score)
+        below = self.weight[order].cumsum()
+        # The last sum is the number of groups, but for rounding.
+        place = np.searchsorted(below, level * (round(below[-1]) + 1) - ROUNDING)
+        return float(self.score[order][place]) if place < len(order) else math.inf
+
+
+def is_scored(n: int) -> np.ndarray:
+    """bool[n]: the groups of a calibration whose errors are taken; the others are fitted."""
+    return np.random.default_rng(SPLIT_SEED).permutation(n) >= n // 2
+
+
+def features_of(measured: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """float[items, 2 measures]: arsinh of the values, 0 if unknown, and whether it is unknown."""
+    unknown = np.isnan(measured)
+    return np.hstack([np.arcsinh(np.where(unknown, 0.0, measured) / scale), unknown])
+
+
+def told_apart(known: np.ndarray, new: np.ndarray, groups: np.ndarray | None = None) -> float:
+    """How well new items can be told from those of a calibration, by their features.
+
+    `groups` str[known + new] are kept together in cross-validation.
+
+    Returns the cross-validated AUC; 0.5: not at all.
+    """
+    features = np.vstack([known, new])
+    is_new = np.arange(len(features)) >= len(known)
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    folds = FOLDS if groups is None else StratifiedGroupKFold(FOLDS)
+    found = cross_val_predict(
+        model, features, is_new, groups=groups, cv=folds, method="predict_proba"
+    )
+    return float(roc_auc_score(is_new, found[:, 1]))
