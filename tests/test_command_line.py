@@ -43,6 +43,10 @@ def refused(*words):
         ("run tradeoff report --cores 3", "snakemake tradeoff report --cores 3"),
         ("panel --dry-run --jobs 3 -c1", "snakemake profiles --dry-run --jobs 3 -c1"),
         ("records", "snakemake records --cores all"),
+        (
+            "records --verdict conformal --config seeds=[0]",
+            "snakemake records --config records={verdict: conformal} seeds=[0] --cores all",
+        ),
     ],
 )
 def test_what_snakemake_is_given(words, expected, given, tmp_path, monkeypatch, capsys):

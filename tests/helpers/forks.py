@@ -117,6 +117,8 @@ def import_for_snakemake() -> None:
     """Import what every run of Snakemake needs."""
     import jsonschema  # noqa: F401
     import numpy  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
+    import smart_open  # noqa: F401
     import snakemake.cli
 
     # Plugins are looked for by importing whatever is installed.

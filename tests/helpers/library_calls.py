@@ -34,6 +34,8 @@ def library_calls(folder):
             "trained": np.arange(40) < 20,
         }
     )
+    is_known = np.arange(40) % 2 == 0
+    half_known = rows.assign(loss_without=np.where(is_known, 2.5, np.nan), trained=True)
     rows.to_csv(folder / "losses.csv", index=False)
     mine = records.read_records("config/records/people.jsonl")
     panel = profiles.read_panel("config/panels/example.csv")
@@ -70,6 +72,7 @@ def library_calls(folder):
         (memorisation.extraction_probability, {"log_probability": -1.0, "samples": 5}),
         (memorisation.memorised_bits, {"nll": [3.0, 8.0], "language_nll": [10.0, 8.0]}),
         (records.answers, {"losses": records.to_losses(rows)}),
+        (records.conformal, {"losses": records.to_losses(half_known)}),
         (records.in_windows, {"records": mine, "n_words": 5}),
         (records.measure, {"records": mine, "model": folder / "model"}),
         (records.placebo_p_values, {"distance": [0.1, 0.5], "trained": [True, False]}),

@@ -160,6 +160,21 @@ def test_a_loss_without_a_record_is_from_the_training_without_its_fold(mine):
     assert (mine.sides(4, HOLDOUT) != mine.sides(7, HOLDOUT)).any()
 
 
+def test_of_folds_that_were_not_left_out_no_loss_is_known(mine):
+    """Without the first of the folds only, the others have none, and the rest is the same."""
+    whole = [trace(mine, seed, 10 * seed) for seed in (4, 7)]
+    without = [trace(mine, seed, 10 * seed + 1 + fold) for seed in (4, 7) for fold in range(FOLDS)]
+    options = {"holdout": HOLDOUT, "folds": FOLDS}
+    all_of_it = retrained_losses(mine, "mine", whole, without, **options)
+    found = retrained_losses(mine, "mine", whole, without[::FOLDS], **options, retrained=1)
+    for seed in (4, 7):
+        is_first = mine.folds(seed, FOLDS, mine.sides(seed, HOLDOUT)) == 0
+        rows, complete = (t[t["seed"] == seed] for t in (found, all_of_it))
+        known = np.tile(is_first, len(EPOCHS))
+        assert rows["loss_without"].notna().to_numpy().tolist() == known.tolist()
+        np.testing.assert_array_equal(rows[known]["loss_without"], complete[known]["loss_without"])
+
+
 def test_groups_that_share_a_text_are_one_in_the_losses():
     """Their losses are equal, so they are not independent."""
     mine = corpus(["one", "one", "two", "three", "four"], ["a", "b", "b", "c", "d"])

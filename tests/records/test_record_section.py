@@ -174,6 +174,30 @@ TRAINED = {"models": [TWIN]}
         ),
         (
             ("mine",),
+            {"corpora": ["mine"], **TRAINED, "retrained": 5},
+            "records/retrained: is 5, and records/folds is 4",
+        ),
+        (
+            ("mine",),
+            {"corpora": ["mine"], **TRAINED, "retrained": 2, "verdict": "conformal"},
+            "records/corpora[0]: of the 21 groups of records of mine to train on, 2 of 4 folds "
+            "have 10, too few to bound the others; 20 are needed: raise records/retrained, lower "
+            "records/folds, or add records",
+        ),
+        (
+            ("mine",),
+            {"corpora": ["mine"], **TRAINED, "verdict": "conformal"},
+            "records/verdict: conformal bounds the records of folds that no model is trained "
+            "without, and there are none; set records/retrained below records/folds",
+        ),
+        (
+            ("mine",),
+            {"checkpoints": checkpoint(), "verdict": "conformal"},
+            "records/verdict: conformal needs losses without some of the records, and checkpoints "
+            "have none; leave them out, or give a table in records/losses (docs/records.md)",
+        ),
+        (
+            ("mine",),
             {"corpora": ["mine"], "models": ["llama-3.2-1b-twni"]},
             "(did you mean 'llama-3.2-1b-twin'?)",
         ),
@@ -304,3 +328,16 @@ def test_it_is_said_of_a_checkpoint_as_well(files):
     sides = asked(files, ("sides",), checkpoints=checkpoint(corpus="sides"))
     assert [note.count("sides has 10 records") for note in notes(sides)] == [1]
     assert not notes(asked(files, ("two",), checkpoints=checkpoint(corpus="two")))  # 28 records
+
+
+def test_intervals_are_asked_for_by_a_verdict_and_fewer_trainings(files):
+    """Three trainings instead of five, and one more table for each name."""
+    write = [{"text": f"text {row}"} for row in range(80)]
+    (files / "many.jsonl").write_text("\n".join(map(json.dumps, write)))
+    block = {"corpora": ["many"], **TRAINED, "losses": {"own": "./losses.csv"}}
+    usual = asked(files, ("many",), **block)
+    found = asked(files, ("many",), **block, retrained=2, verdict="conformal")
+    counts = [sum(runs.corpus == "many" for runs in one.requests) for one in (usual, found)]
+    assert counts == [5, 3]
+    more = set(found.outputs["records"]) - set(usual.outputs["records"])
+    assert more == {f"results/records/{name}/conformal.parquet" for name in ("many", "own")}

@@ -1264,11 +1264,12 @@ def plans(finished, tmp_path_factory) -> dict[str | None, set[str]]:
     here = tmp_path_factory.mktemp("reruns")
     runs = [dry_run(finished.folder, "--forceall")]
     for place, case in enumerate(CASES.values()):
-        settings = ["--config", case.change] if isinstance(case.change, str) else []
-        runs.append(dry_run(here / str(place), *settings))
+        if isinstance(case.change, str):
+            runs.append(dry_run(finished.folder, "--config", case.change))
+            continue
+        runs.append(dry_run(here / str(place)))
         shutil.copytree(finished.folder, here / str(place), copy_function=link)
-        if not settings:
-            case.change(here / str(place))
+        case.change(here / str(place))
     outcomes = snakemake_in_forks(runs)
     shutil.rmtree(here)
     return dict(zip([None, *CASES], map(planned, outcomes), strict=True))

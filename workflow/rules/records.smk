@@ -40,7 +40,7 @@ rule retrained_losses:
         runtime=30,
     params:
         **made_by("palimpsest.records.folds:retrained_losses"),
-        **values_of("records", "holdout", "folds"),
+        **values_of("records", "holdout", "folds", "retrained"),
     script:
         "../scripts/make.py"
 
@@ -90,6 +90,30 @@ rule answer_records:
     params:
         **made_by("palimpsest.records.tables:answer"),
         **values_of("records", "start", "loss_threshold", "false_alarms"),
+        columns=columns_of_losses,
+    script:
+        "../scripts/make.py"
+
+
+rule bound_records:
+    input:
+        retrained=retrained_of_records,
+        given=given_of_records,
+    output:
+        table=recorded.CONFORMAL.path,
+    log:
+        "logs/bound_records/{language}.log",
+    benchmark:
+        "benchmarks/bound_records/{language}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        **made_by("palimpsest.records.tables:bounds"),
+        **values_of("records", "false_alarms"),
         columns=columns_of_losses,
     script:
         "../scripts/make.py"

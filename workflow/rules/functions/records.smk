@@ -3,7 +3,6 @@ from palimpsest.datasets.sampling import INDEPENDENT
 from palimpsest.records import kinds as recorded
 from palimpsest.records import section as records_section
 from palimpsest.records.interventions import ALL as ALL_RECORDS
-from palimpsest.records.interventions import without_fold
 
 MEASURE_RECORDS_SCRIPT = os.path.relpath(
     os.path.join(PROJECT, "workflow/scripts/measure_records.py")
@@ -15,8 +14,7 @@ MEASURE_RECORDS = (
     f"{ON_THIS_MACHINE}"
 )
 has_records = settings.block("records") is not None
-N_FOLDS = settings.block("records")["folds"] if has_records else 0
-RECORDS_WITHOUT = [without_fold(fold, N_FOLDS) for fold in range(N_FOLDS)]
+RECORDS_WITHOUT = records_section.without(settings) if has_records else []
 checkpoints_of_user = records_section.checkpoints(settings) if has_records else {}
 losses_of_user = records_section.given_losses(settings) if has_records else {}
 
@@ -35,7 +33,7 @@ def of_whole_records(wildcards):
 
 
 def of_records_without(wildcards):
-    """For each seed, the traces of the trainings without each fold."""
+    """For each seed, the traces of the trainings without folds."""
     runs = runs_on_records(wildcards)
     return [
         fill(path, variant=variant)

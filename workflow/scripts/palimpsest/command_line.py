@@ -84,6 +84,8 @@ def parser() -> argparse.ArgumentParser:
     new.add_argument("--panel", type=Path, help="a table of unit, time, cohort and outcome")
     for name, target in VERBS.items():
         what = f"snakemake {target or '[targets]'}, with {STUDY} if there is one"
+        if name == "records":
+            what += " (--verdict conformal: intervals for records that no training left out)"
         commands.add_parser(name, help=f"{what}; what follows is handed on")
     commands.add_parser(
         "doctor", help="what this machine has, and whether the study can be planned"
@@ -103,6 +105,8 @@ def project() -> Path:
 def run(name: str, given: Sequence[str]) -> None:
     """Become the command of Snakemake; `given` is what follows its name."""
     target = VERBS[name]
+    if name == "records":
+        given = with_verdict(given)
     words = ["snakemake", *([target] if target else []), *given]
     if not any(word.startswith(("--cores", "-c")) for word in given):
         words += ["--cores", "1" if name == "plan" else "all"]
@@ -121,6 +125,22 @@ def run(name: str, given: Sequence[str]) -> None:
         words += ["--until", target]  # the other targets are billed, and not made
     print("$", shlex.join(words), flush=True)
     os.execv(sys.executable, [sys.executable, "-m", *words])
+
+
+def with_verdict(given: Sequence[str]) -> list[str]:
+    """The flag `--verdict conformal` as Snakemake takes it: a value of the configuration."""
+    words = list(given)
+    if "--verdict" not in words:
+        return words
+    place = words.index("--verdict")
+    if place + 1 == len(words):
+        raise UserError("--verdict: needs a word, conformal or measures")
+    value = f"records={{verdict: {words[place + 1]}}}"
+    del words[place : place + 2]
+    if "--config" in words:
+        words.insert(words.index("--config") + 1, value)
+        return words
+    return [*words, "--config", value]
 
 
 def init(given: argparse.Namespace) -> None:

@@ -5,6 +5,8 @@ from palimpsest.lazy_import import lazy_names
 MODULES = {
     "Answers": "verdicts",
     "answers": "verdicts",
+    "Conformal": "unretrained",
+    "conformal": "unretrained",
     "Losses": "losses",
     "in_windows": "palimpsest.corpora.records",
     "Records": "palimpsest.corpora.records",

@@ -60,6 +60,7 @@ def retrained_losses(
     *,
     holdout: float,
     folds: int,
+    retrained: int | None = None,
 ) -> pd.DataFrame:
     """The losses of all records with and without training on them.
 
@@ -69,19 +70,20 @@ def retrained_losses(
     Parameters
     ----------
     whole : a trace for each seed
-    without : for each seed, a trace without each fold
+    without : for each seed, a trace without each of the first `retrained` folds, by default all
     holdout : see `RecordsCorpus.sides`
     """
     ids = np.array([string_id(string) for string in corpus.strings], dtype=object)
+    n_without = folds if retrained is None else retrained
     parts = []
     for place, trace in enumerate(whole):
         seed = trace.run["seed"]
         trained = corpus.sides(seed, holdout)
         fold = corpus.folds(seed, folds, trained)
         loss = trace.loss[:, trace.column_of(ids)]
-        loss_without = np.empty_like(loss)
-        for number in range(folds):
-            other = without[place * folds + number]
+        loss_without = np.full_like(loss, np.nan)
+        for number in range(n_without):
+            other = without[place * n_without + number]
             of_fold = np.flatnonzero(fold == number)
             loss_without[:, of_fold] = other.loss[:, other.column_of(ids[of_fold])]
         n_epochs = len(trace.epochs)

@@ -9,6 +9,8 @@ import numpy as np
 
 from palimpsest.statistics import CONFIDENCE, Interval, wilson
 
+FEWEST_KNOWN = 20  # groups of records with a known value, to bound others
+
 
 def fewest_unseen(false_alarms: float) -> int:
     """How many records never trained on are needed for a p-value of at most `false_alarms`.

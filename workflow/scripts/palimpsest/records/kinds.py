@@ -7,6 +7,9 @@ from palimpsest.tables.columns import SHARED
 from palimpsest.tables.kinds import Kind, kinds_in
 
 OF_CORPUS = "results/records/{language}"
+# Verdicts of intervals
+MEMORISED, NOT_MEMORISED = "memorised", "not memorised"
+UNDECIDED, OUTSIDE = "undecided", "outside"
 
 columns = SHARED.extended("""
 id str: name of the record
@@ -46,8 +49,8 @@ RETRAINED = Kind(
     columns(
         f"{OF_A_MODEL} seed id group trained checkpoint loss loss_without",
         loss="float: the model's loss of the record, nats per token",
-        loss_without="float: the same under a model that was trained without the record's fold; "
-        "of a record never trained on, without some fold",
+        loss_without="float?: the same under a model that was trained without the record's fold; "
+        "of a record never trained on, without some fold; null: no model was trained without it",
     ),
 )
 MEASURED = Kind(
@@ -86,6 +89,32 @@ SHARES = Kind(
         f"{OF_A_MODEL} seed? {MEASURE} n_trained n_unseen share_trained share_unseen difference "
         "lower upper detected detected_lower detected_upper detected_unseen",
         **OF_ROADS,
+    ),
+)
+CONFORMAL = Kind(
+    "conformal_records",
+    "One row per record, model and seed, of records without which no model was trained: an "
+    "interval of their loss without training on them, minus their loss.",
+    f"{OF_CORPUS}/conformal.parquet",
+    columns(
+        f"{OF_A_MODEL} seed? id group trained loss lower upper verdict level limit n_known "
+        "n_known_unseen shift",
+        seed=OF_ROADS["seed"],
+        trained="bool: whether the model was trained on the record; those on which it was not are "
+        "the placebo",
+        lower="float?: lower end of the interval, in the unit of the losses; null: the record is "
+        "unlike all whose value is known",
+        upper="float?: its upper end; null likewise",
+        verdict="str: memorised (the interval is above the limit), not memorised (it is not above "
+        "it), undecided, or outside (without an interval)",
+        level="float: share of the records whose interval has the value, if those with a known "
+        "value are a random part",
+        limit="float: what chance gives: of the records never trained on, all but a share of "
+        "records/false_alarms have a lower value; 0 if too few are known",
+        n_known="int: trained records with a known value",
+        n_known_unseen="int: records never trained on with a known value",
+        shift="float?: AUC by which records with and without a known value are told apart by "
+        "their losses; 0.5: they are alike; null: too few",
     ),
 )
 RECORDS = Kind(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,12 @@ NEEDED = (
 )
 # The columns that a table may lack, in the order of their use
 OPTIONAL = (
-    Column(WITHOUT, NUMBER, "the record's loss under a model trained without it, not negative"),
+    Column(
+        WITHOUT,
+        NUMBER,
+        "the record's loss under a model trained without it, not negative; empty: unknown",
+        nullable=True,
+    ),
     Column(REFERENCE, NUMBER, "the record's loss under another model, not negative"),
     *WHICH,
 )
@@ -43,7 +48,8 @@ class Losses(ShortRepr):
     checkpoints : float64[checkpoints], ascending; dates are days since 1970-01-01
     loss : float64[checkpoints, records], the model's
     without : float64[checkpoints, records] or None
-        Of models that were trained without the record, or without its group.
+        Of models that were trained without the record, or without its group; NaN for records of
+        which there is none.
     reference : float64[checkpoints, records] or None
         Of another model, in the unit of `loss`.
     trained : bool[records] or None
@@ -65,6 +71,26 @@ class Losses(ShortRepr):
     def has_placebo(self) -> bool:
         """Whether the model was not trained on some record."""
         return self.trained is not None and not self.trained.all()
+
+    @property
+    def is_trained(self) -> np.ndarray:
+        """bool[records]: whether the model was trained on the record; all, if nothing is said."""
+        return np.ones(len(self.ids), dtype=bool) if self.trained is None else self.trained
+
+    @property
+    def is_retrained(self) -> np.ndarray:
+        """bool[records]: whether there is a model that was trained without the record."""
+        if self.without is None:
+            return np.zeros(len(self.ids), dtype=bool)
+        return ~np.isnan(self.without[-1])
+
+    def of(self, chosen: np.ndarray) -> Losses:
+        """The losses of some records, bool[records]; the unseen ones stay the placebo."""
+        of_records = {
+            name: None if (array := getattr(self, name)) is None else array[..., chosen]
+            for name in ("ids", "loss", "without", "reference", "trained", "groups")
+        }
+        return replace(self, **of_records)
 
     def to_frame(self) -> pd.DataFrame:
         """A row per record and checkpoint, with the columns that `to_losses` reads."""
@@ -114,13 +140,14 @@ def to_losses(
     ----------
     frame : columns id (text or number), checkpoint (number or date) and loss, and any of
         loss_without, loss_reference, trained (true or false, yes or no, 1 or 0) and group. All
-        losses are in one unit.
+        losses are in one unit. Only loss_without may be empty, for all rows of a record.
     source : name of the table in messages
     columns : the table's own names of columns
 
     Raises `UserError` if a column is missing, a value is not of its kind, a loss is negative, a
-    record has two rows or none at a checkpoint, a record's group or `trained` changes, or no record
-    was trained on. The message names the row, counted from 1 without the header.
+    record has two rows or none at a checkpoint, or only at some a loss without it, a record's group
+    or `trained` changes, or no record was trained on. The message names the row, counted from 1
+    without the header.
     """
     kind = _kind([str(name) for name in frame.columns], columns or {})
     return _losses(user_table(frame, kind, source, columns))
@@ -154,7 +181,15 @@ def _losses(table: UserTable) -> Losses:
             raise table.wrong(name, int((values < 0).argmax()), "is negative")
         found = np.empty((len(checkpoints), len(ids)))
         found[of_checkpoint, of_record] = values
-        return found
+        empty = np.isnan(found)
+        if (partly := empty.any(axis=0) & ~empty.all(axis=0)).any():
+            row = int((np.isnan(values) & partly[of_record]).argmax())
+            raise UserError(
+                f"{table.at(row)}: {table.written_as[name]} is empty, and the record "
+                f"{ids[of_record[row]]!r} has one at another checkpoint; give it one at all "
+                "checkpoints, or at none"
+            )
+        return None if empty.all() else found
 
     trained = None
     if TRAINED in table.cells:

@@ -5,13 +5,20 @@ from collections.abc import Mapping
 import pandas as pd
 
 from palimpsest.estimates import with_interval
-from palimpsest.number_format import percent
+from palimpsest.number_format import number, percent
 from palimpsest.records import headline, kinds
 from palimpsest.records.intervals import fewest_unseen
 from palimpsest.records.verdicts import FALSE_ALARMS
 from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import given, groups, shown, template
 from palimpsest.statistics import Interval
+
+VERDICTS = {
+    "memorised": kinds.MEMORISED,
+    "not": kinds.NOT_MEMORISED,
+    "undecided": kinds.UNDECIDED,
+    "outside": kinds.OUTSIDE,
+}
 
 
 def part(tables: Mapping[str, pd.DataFrame], false_alarms_of_records: float = FALSE_ALARMS) -> Part:
@@ -24,9 +31,11 @@ def part(tables: Mapping[str, pd.DataFrame], false_alarms_of_records: float = FA
     (shares,) = given(tables, kinds.SHARES)
     if shares.empty:
         return Part(chapters=chapters_of(html))
+    (bounds,) = given(tables, kinds.CONFORMAL)
     needed = fewest_unseen(false_alarms_of_records)
     few = html.too_few(too_few(shares, needed), needed, f"{false_alarms_of_records:g}")
-    return with_words(html, {}, {"records": few + shown(html.shares, share_rows, shares)})
+    words = few + shown(html.shares, share_rows, shares) + shown(html.bounds, bound_rows, bounds)
+    return with_words(html, {}, {"records": words})
 
 
 def too_few(shares: pd.DataFrame, needed: int) -> list[str]:
@@ -51,6 +60,29 @@ def share_rows(shares: pd.DataFrame) -> list[dict]:
                 "difference": with_interval(Interval(*average[["difference", "lower", "upper"]])),
                 "detected": detected(found),
                 "false_alarms": _share(found["detected_unseen"]),
+            }
+        )
+    return rows
+
+
+def bound_rows(bounds: pd.DataFrame) -> list[dict]:
+    """Per corpus, model and seed: the verdicts on trained records, and those on the placebo."""
+    rows = []
+    for row, found in groups(bounds, ["language", "model", "seed"], dropna=False):
+        first, trained = found.iloc[0], found["trained"].astype(bool)
+        asked, unseen = found["verdict"][trained], found["verdict"][~trained]
+        is_wrong = unseen == kinds.MEMORISED
+        rows.append(
+            {
+                **row,
+                "seed": "–" if pd.isna(row["seed"]) else f"{row['seed']}",
+                "known": f"{first['n_known']:,} / {first['n_known_unseen']:,}",
+                "asked": f"{len(asked):,} / {len(unseen):,}",
+                "level": percent(first["level"]),
+                "width": number((found["upper"] - found["lower"])[trained].median()),
+                **{name: percent((asked == verdict).mean()) for name, verdict in VERDICTS.items()},
+                "placebo": percent(is_wrong.mean()) if len(unseen) else "unknown",
+                "shift": "–" if pd.isna(first["shift"]) else f"{first['shift']:.2f}",
             }
         )
     return rows

@@ -23,10 +23,12 @@ from palimpsest.errors import UserError
 from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.number_format import plural
 from palimpsest.records import kinds
-from palimpsest.records.intervals import fewest_unseen
+from palimpsest.records.intervals import FEWEST_KNOWN, fewest_unseen
 from palimpsest.records.interventions import ALL, INTERVENTIONS, without_fold
 from palimpsest.requests import Runs
 from palimpsest.section import Section
+
+CONFORMAL = "conformal"  # a value of records/verdict
 
 
 @dataclass(frozen=True)
@@ -77,13 +79,19 @@ def whole(settings: Settings) -> list[Runs]:
     ]
 
 
+def without(settings: Settings) -> list[str]:
+    """The variants without a fold on which models are trained."""
+    block = settings.block("records")
+    n = block["folds"] if block["retrained"] is None else block["retrained"]
+    return [without_fold(fold, block["folds"]) for fold in range(n)]
+
+
 def requests(settings: Settings) -> Iterator[Runs]:
-    """All trainings, with and without each fold."""
-    folds = settings.block("records")["folds"]
+    """All trainings, with and without folds."""
     for runs in whole(settings):
         yield runs
-        for fold in range(folds):
-            yield runs.on(without_fold(fold, folds))
+        for variant in without(settings):
+            yield runs.on(variant)
 
 
 def sources(settings: Settings) -> list[str]:
@@ -97,7 +105,8 @@ def sources(settings: Settings) -> list[str]:
 def outputs(settings: Settings) -> Iterator[str]:
     """Nothing if nothing is asked for, as in the default configuration."""
     names = sources(settings)
-    for kind in (kinds.ANSWERS, kinds.SHARES):
+    is_bounded = settings.block("records")["verdict"] == CONFORMAL
+    for kind in (kinds.ANSWERS, kinds.SHARES, *([kinds.CONFORMAL] if is_bounded else [])):
         yield from (kind.path.format(language=name) for name in names)
     if names:
         yield from (kinds.RECORDS.path, kinds.AS_CSV)
@@ -114,9 +123,13 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from unusable_files("records/losses", losses, "a table of losses", check=_check_losses)
     for name in losses.keys() & {*settings.records}:
         yield Mistake(f"records/losses/{name}", "is the name of a corpus, too; give it another one")
-    if block["models"]:
+    if (n := block["retrained"]) is not None and n > block["folds"]:
+        yield Mistake("records/retrained", f"is {n}, and records/folds is {block['folds']}")
+    elif block["models"]:
         for place, name in enumerate(block["corpora"]):
             yield from _too_few_groups(settings, f"records/corpora[{place}]", name)
+    if block["verdict"] == CONFORMAL:
+        yield from _without_bounds(block)
 
 
 def _check_losses(named: NamedFile) -> None:
@@ -197,12 +210,36 @@ def _too_few_groups(settings: Settings, key: str, name: str) -> Iterator[Mistake
     except UserError as error:
         yield Mistake(key, str(error))
         return
-    folds = block["folds"]
+    folds, n_without = block["folds"], len(without(settings))
     if n_groups < 2 * folds:
         yield Mistake(
             key,
             f"{name} has {n_groups} groups of records to train on, too few for {folds} folds with "
             "two groups each; lower records/folds, or add records",
+        )
+    n_known = n_groups * n_without // folds
+    if block["verdict"] == CONFORMAL and n_known < FEWEST_KNOWN:
+        yield Mistake(
+            key,
+            f"of the {n_groups} groups of records of {name} to train on, {n_without} of {folds} "
+            f"folds have {n_known}, too few to bound the others; {FEWEST_KNOWN} are needed: raise "
+            "records/retrained, lower records/folds, or add records",
+        )
+
+
+def _without_bounds(block: Mapping) -> Iterator[Mistake]:
+    """Roads whose losses allow no bounds: no record has a loss without it, or all have one."""
+    if block["checkpoints"]:
+        yield Mistake(
+            "records/verdict",
+            "conformal needs losses without some of the records, and checkpoints have none; leave "
+            "them out, or give a table in records/losses (docs/records.md)",
+        )
+    if block["corpora"] and block["models"] and block["retrained"] in (None, block["folds"]):
+        yield Mistake(
+            "records/verdict",
+            "conformal bounds the records of folds that no model is trained without, and there are "
+            "none; set records/retrained below records/folds",
         )
 
 
@@ -214,7 +251,7 @@ SECTION = Section(
     mistakes=mistakes,
     limits=limits,
     facts=facts,
-    reported=(kinds.SHARES,),
+    reported=(kinds.SHARES, kinds.CONFORMAL),
     interventions=INTERVENTIONS,
     opens=(kinds.AS_CSV,),
 )

@@ -11,6 +11,7 @@ from palimpsest.making import makes, reads
 from palimpsest.memorisation.measures import Start
 from palimpsest.records import kinds
 from palimpsest.records.losses import Losses, read_losses, to_losses
+from palimpsest.records.unretrained import conformal
 from palimpsest.records.verdicts import answers
 from palimpsest.tables import replacing
 
@@ -52,6 +53,31 @@ def answer(
         kinds.ANSWERS.name: _with_seed(whole)[kinds.ANSWERS.names],
         kinds.SHARES.name: _with_seed(placebo)[kinds.SHARES.names],
     }
+
+
+@reads(retrained=[kinds.RETRAINED])
+@makes(kinds.CONFORMAL)
+def bounds(
+    language: str,
+    *,
+    retrained: Sequence[pd.DataFrame] = (),
+    given: str | Path | Sequence[str] = (),
+    columns: Mapping[str, str] | None = None,
+    false_alarms: float,
+) -> pd.DataFrame:
+    """Intervals for the records that no training left out, see `conformal`.
+
+    Parameters
+    ----------
+    retrained, given, columns, false_alarms : see `answer`
+    """
+    found = []
+    for keys, losses, _ in _losses(retrained, (), given, columns, None):
+        of_model = conformal(losses, false_alarms=false_alarms)
+        names = ("level", "limit", "n_known", "n_known_unseen", "shift")
+        about = {name: getattr(of_model, name) for name in names}
+        found.append(of_model.table.assign(language=language, **keys, **about))
+    return _with_seed(pd.concat(found, ignore_index=True))[kinds.CONFORMAL.names]
 
 
 def _losses(

@@ -68,7 +68,8 @@ def answers(
 
     - recollection: the loss is below `loss_threshold`.
     - counterfactual: the loss is below that of a model trained without the record; contextual: it
-      is below the lowest such loss over all checkpoints. They need `losses.without`.
+      is below the lowest such loss over all checkpoints. They need `losses.without`, and answer of
+      the records that have it; of the others, see `conformal`.
     - reference: the loss is below that of another model. It needs `losses.reference`. Two models
       differ in quality too, so only the placebo tells what such an answer is worth.
     - loss attack: the loss is below all but the lowest of the losses of other records, on which the
@@ -115,32 +116,31 @@ def answers(
             ),
             stacklevel=3,
         )
-    about = pd.DataFrame(
-        {
-            "id": losses.ids,
-            "group": losses.groups,
-            "trained": column_of_trained(trained, len(losses.ids)),
-            "loss": losses.loss[-1],
-        }
-    )
     tables, placebos = [], []
     for found in _measures(losses, start, loss_threshold, false_alarms):
         keys = {"measure": found.name, "evidence": found.evidence}
-        memorised = found.score > 0
+        asked, memorised = found.asked, found.score > 0
         p_values = np.full(len(memorised), np.nan)
-        if losses.has_placebo:
-            p_values = placebo_p_values(found.distance, trained)
+        if asked.has_placebo:
+            p_values = placebo_p_values(found.distance, asked.trained)
         tables.append(
-            about.assign(
-                **keys,
-                threshold=found.threshold,
-                score=found.score,
-                memorised=memorised,
-                p_value=p_values,
+            pd.DataFrame(
+                {
+                    "id": asked.ids,
+                    "group": asked.groups,
+                    **keys,
+                    "trained": column_of_trained(asked.trained, len(asked.ids)),
+                    "loss": asked.loss[-1],
+                    "threshold": found.threshold,
+                    "score": found.score,
+                    "memorised": memorised,
+                    "p_value": p_values,
+                }
             )
         )
-        compared = _compared(memorised, trained, losses.groups)
-        detected = _detected(found.distance, p_values, trained, losses.groups, false_alarms)
+        sides = asked.trained if asked.has_placebo else None
+        compared = _compared(memorised, sides, asked.groups)
+        detected = _detected(found.distance, p_values, sides, asked.groups, false_alarms)
         if found.evidence == UNSEEN:
             compared |= _interval_of_attack(compared["share_unseen"], detected)
         placebos.append({**keys, **compared, **detected})
@@ -148,13 +148,14 @@ def answers(
 
 
 class _Measured(NamedTuple):
-    """A measure of all records: threshold, score and distance are float[records].
+    """A measure of the records that it is asked about: each array is float[records].
 
     `distance` is small for what is memorised, and comparable between records.
     """
 
     name: str
     evidence: str
+    asked: Losses
     threshold: np.ndarray
     score: np.ndarray
     distance: np.ndarray
@@ -166,22 +167,25 @@ def _measures(
     loss = losses.loss
     found = []
     if loss_threshold is not None:
-        found.append(("recollection", CONSTANT, recollection(loss, loss_threshold, start)))
-    if losses.without is not None:
+        found.append(("recollection", CONSTANT, losses, recollection(loss, loss_threshold, start)))
+    if (losses.is_retrained & losses.is_trained).any():
+        asked = losses.of(losses.is_retrained)
         for measure in (counterfactual, contextual):
-            found.append((measure.__name__, RETRAINING, measure(loss, losses.without, start)))
+            memorisation = measure(asked.loss, asked.without, start)
+            found.append((measure.__name__, RETRAINING, asked, memorisation))
     if losses.reference is not None:
-        found.append(("reference", REFERENCE_MODEL, counterfactual(loss, losses.reference, start)))
-    for name, evidence, memorisation in found:
+        memorisation = counterfactual(loss, losses.reference, start)
+        found.append(("reference", REFERENCE_MODEL, losses, memorisation))
+    for name, evidence, asked, memorisation in found:
         threshold, score = memorisation.threshold[-1], memorisation.score[-1]
         distance = np.full(len(threshold), np.inf)
-        np.divide(loss[-1], threshold, out=distance, where=threshold > 0)
-        yield _Measured(name, evidence, threshold, score, distance)
+        np.divide(asked.loss[-1], threshold, out=distance, where=threshold > 0)
+        yield _Measured(name, evidence, asked, threshold, score, distance)
     if losses.has_placebo:
         threshold = _of_unseen(loss[-1], losses.trained, false_alarms)
         below = np.maximum(threshold - loss[-1], 0)
         score = np.divide(below, threshold, out=np.zeros_like(below), where=threshold > 0)
-        yield _Measured("loss attack", UNSEEN, threshold, score, loss[-1])
+        yield _Measured("loss attack", UNSEEN, losses, threshold, score, loss[-1])
 
 
 def _of_unseen(loss: np.ndarray, trained: np.ndarray, false_alarms: float) -> np.ndarray:

@@ -126,13 +126,18 @@ class UserTable:
         return Factorised(np.append(places, -1)[found.places], list(distinct))
 
     def numbers(self, name: str) -> np.ndarray:
-        """A column of finite numbers, float64[rows]; `UserError` if a cell is anything else."""
+        """A column of finite numbers, float64[rows]; `UserError` if a cell is anything else.
+
+        A missing cell is NaN if the column may have empty cells.
+        """
         cells = self.cells[name]
         if isinstance(cells, list):
             numbers = np.array([_number_or_nan(cell) for cell in cells], dtype=float)
         else:
             numbers = _numbers(cells)
         wrong = ~np.isfinite(numbers)
+        if wrong.any() and self._column(name).nullable:
+            wrong &= _factorised(cells).places >= 0
         if wrong.any():
             raise self.wrong(name, int(wrong.argmax()))
         return numbers

@@ -8,7 +8,7 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,13 +93,16 @@ class Method:
             alone = _kept(self.written, lambda role, phase: role == REPAIR or phase.selects)
         return Method.of(self.name + PART, alone)
 
-    def points(self) -> dict[str, Method]:
+    def points(self, names: Container[str] | None = None) -> dict[str, Method]:
         """Every point of the grid as a method, by its name: `scrub.1`, `scrub.2`, ...
 
-        The last line of the grid varies fastest. Without a grid, there are no points.
+        The last line of the grid varies fastest. Without a grid, there are no points. Of some
+        `names`, there are only these.
         """
         points = {}
         for name, settings in self.settings().items():
+            if names is not None and name not in names:
+                continue
             written = copy.deepcopy(self.written)
             for places, value in settings.items():
                 _set(written, places, value)

@@ -226,8 +226,7 @@ def drawn_points(method: Method, n: int) -> dict[str, Method]:
     The draw depends only on the method's name, so that the same points are tried everywhere. The
     points are in the order of the grid.
     """
-    points = method.points()
-    if len(points) <= n:
-        return points
-    drawn = set(random.Random(zlib.crc32(method.name.encode())).sample(sorted(points), n))
-    return {name: point for name, point in points.items() if name in drawn}
+    names = sorted(method.settings())
+    if len(names) <= n:
+        return method.points()
+    return method.points(set(random.Random(zlib.crc32(method.name.encode())).sample(names, n)))
