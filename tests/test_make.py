@@ -1,6 +1,7 @@
 """The script of every rule that needs no model: what a function is given, and what is written."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -8,7 +9,7 @@ from types import ModuleType
 import pandas as pd
 import pytest
 
-from helpers.jobs import do_job
+from helpers.jobs import SCRIPT, do_job
 from palimpsest import tables
 from palimpsest.making import makes, reads
 from palimpsest.tables.kinds import Column, Document, Kind
@@ -156,3 +157,13 @@ def test_an_input_of_another_kind_is_refused_in_one_line(made, tmp_path, capsys)
     with pytest.raises(SystemExit):
         made(function, {}, input={"table": path})
     assert capsys.readouterr().err.startswith(f"error: {path}: not a numbers table: it lacks n")
+
+
+def test_the_library_is_that_of_the_workflow(tmp_path):
+    """And not one that is installed, or that stands in the path: a job must be of one version."""
+    other = tmp_path / "palimpsest"
+    other.mkdir()
+    (other / "__init__.py").write_text("raise ImportError('another palimpsest')")
+    code = f"import runpy, sys; sys.path[:0] = [{str(tmp_path)!r}]; runpy.run_path({str(SCRIPT)!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

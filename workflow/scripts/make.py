@@ -10,9 +10,13 @@ without outputs, the function returns lines, which are printed.
 """
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from inspect import isgenerator, signature
 from typing import TextIO
+
+# Snakemake puts this folder behind all others, and an installed palimpsest would come first.
+sys.path.insert(0, os.path.dirname(__file__))
 
 from palimpsest import tables
 from palimpsest.lazy_import import named

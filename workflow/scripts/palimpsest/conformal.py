@@ -16,14 +16,17 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedGroupKFold, cross_val_predict
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, cross_val_predict
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 LEVEL = 0.9
-SCALE = 0.01  # below this, errors count alike; above, as shares of the value
+# On the scale of an arsinh, errors count alike below its unit, and as shares of the value above it;
+# with an infinite unit, they count alike.
+SCALE, PLAIN = 0.01, math.inf
 ROUNDING = 1e-9
 SPLIT_SEED = 0
 FOLDS = 5
@@ -34,13 +37,14 @@ FEWEST = 20  # items with exact values, and FOLDS of new ones, without which not
 class Calibration:
     """A regression, and the errors that it made on items of which it had no exact values.
 
-    `scale` float[measures] is what measures are divided by before their arsinh. `score` float[n]
-    are the sizes of errors, on the scale of arsinh(value / 0.01), and `weight` float[n] is 1 over
-    the number of items in the same group. `range` are the lowest and the highest prediction:
-    outside of them, nothing is said.
+    `scale` float[measures] is what measures are divided by before their arsinh, and `unit` what
+    values are. `score` float[n] are the sizes of errors on the scale of that arsinh, and `weight`
+    float[n] is 1 over the number of items in the same group. `range` are the lowest and the highest
+    prediction: outside of them, nothing is said.
     """
 
     scale: np.ndarray
+    unit: float
     regression: Pipeline
     score: np.ndarray
     weight: np.ndarray
@@ -48,7 +52,12 @@ class Calibration:
 
     @classmethod
     def of(
-        cls, measured: np.ndarray, exact: np.ndarray, groups: np.ndarray | None = None
+        cls,
+        measured: np.ndarray,
+        exact: np.ndarray,
+        groups: np.ndarray | None = None,
+        unit: float = SCALE,
+        is_informed: bool = True,
     ) -> Calibration:
         """Fit on a random half of the groups, and take the errors on the other half.
 
@@ -58,22 +67,55 @@ class Calibration:
         exact : float[items], such as nats per token
         groups : str[items]; items of a group need not be independent, groups must be. By default,
             each item is a group.
+        unit : see above
+        is_informed : whether the measures are used; otherwise all items have one interval
         """
-        _, group, size = np.unique(
-            np.arange(len(exact)) if groups is None else groups,
-            return_inverse=True,
-            return_counts=True,
-        )
+        group, size = _groups(exact, groups)
         is_fitted = ~is_scored(len(size))[group]
-        sizes = np.nanmedian(np.abs(measured), axis=0)
-        scale = np.where(np.isfinite(sizes) & (sizes > 0), sizes, 1.0)
-        features, target = features_of(measured, scale), np.arcsinh(exact / SCALE)
-        regression = make_pipeline(StandardScaler(), Ridge(1.0))
-        regression.fit(features[is_fitted], target[is_fitted])
+        scale = scale_of(measured)
+        features, target = features_of(measured, scale), _scaled(exact, unit)
+        regression = _regression(is_informed).fit(features[is_fitted], target[is_fitted])
         predicted = regression.predict(features[~is_fitted])
         score = np.abs(target[~is_fitted] - predicted)
         weight = 1 / size[group][~is_fitted]
-        return cls(scale, regression, score, weight, (predicted.min(), predicted.max()))
+        return cls(scale, unit, regression, score, weight, (predicted.min(), predicted.max()))
+
+    @classmethod
+    def narrowest(
+        cls,
+        measured: np.ndarray,
+        exact: np.ndarray,
+        groups: np.ndarray | None = None,
+        level: float = LEVEL,
+    ) -> Calibration:
+        """The calibration whose intervals are narrowest, with or without the measures.
+
+        It is chosen on the half that is fitted, by cross-validation, so the errors on the other
+        half tell as much as without a choice.
+
+        Parameters
+        ----------
+        measured, exact, groups : see `of`
+        level : see `interval`
+        """
+        group, size = _groups(exact, groups)
+        chosen = ~is_scored(len(size))[group]
+        features = features_of(measured, scale_of(measured))[chosen]
+        folds = GroupKFold(min(FOLDS, len(np.unique(group[chosen]))))
+
+        def width(unit: float, is_informed: bool) -> float:
+            target = _scaled(exact[chosen], unit)
+            predicted = cross_val_predict(
+                _regression(is_informed), features, target, groups=group[chosen], cv=folds
+            )
+            reach = np.quantile(np.abs(target - predicted), level)
+            return np.median(
+                _unscaled(predicted + reach, unit) - _unscaled(predicted - reach, unit)
+            )
+
+        candidates = [(unit, informed) for informed in (True, False) for unit in (SCALE, PLAIN)]
+        unit, is_informed = min(candidates, key=lambda candidate: width(*candidate))
+        return cls.of(measured, exact, groups, unit, is_informed)
 
     def interval(self, measured: np.ndarray, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
         """The ends float[items] of intervals of the exact values, in their unit.
@@ -86,7 +128,7 @@ class Calibration:
         level : the probability that the interval has the exact value
         """
         predicted, reach = self.predicted(measured), self.reach(level)
-        ends = SCALE * np.sinh(predicted - reach), SCALE * np.sinh(predicted + reach)
+        ends = (_unscaled(predicted + sign * reach, self.unit) for sign in (-1, 1))
         inside = (predicted >= self.range[0]) & (predicted <= self.range[1])
         return tuple(np.where(inside, end, np.nan) for end in ends)
 
@@ -103,6 +145,31 @@ class Calibration:
         # The last sum is the number of groups, but for rounding.
         place = np.searchsorted(below, level * (round(below[-1]) + 1) - ROUNDING)
         return float(self.score[order][place]) if place < len(order) else math.inf
+
+
+def _groups(exact: np.ndarray, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The number of each item's group, and the size of each group."""
+    names = np.arange(len(exact)) if groups is None else groups
+    return np.unique(names, return_inverse=True, return_counts=True)[1:]
+
+
+def _regression(is_informed: bool) -> Pipeline:
+    last = Ridge(1.0) if is_informed else DummyRegressor(strategy="median")
+    return make_pipeline(StandardScaler(), last)
+
+
+def _scaled(value: np.ndarray, unit: float) -> np.ndarray:
+    return value if unit == PLAIN else np.arcsinh(value / unit)
+
+
+def _unscaled(scaled: np.ndarray, unit: float) -> np.ndarray:
+    return scaled if unit == PLAIN else unit * np.sinh(scaled)
+
+
+def scale_of(measured: np.ndarray) -> np.ndarray:
+    """float[measures]: the median size of each measure; 1 where there is none."""
+    sizes = np.nanmedian(np.abs(measured), axis=0)
+    return np.where(np.isfinite(sizes) & (sizes > 0), sizes, 1.0)
 
 
 def is_scored(n: int) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.arguments import takes
-from palimpsest.conformal import FOLDS, LEVEL, Calibration, features_of, told_apart
+from palimpsest.conformal import FOLDS, LEVEL, Calibration, features_of, scale_of, told_apart
 from palimpsest.errors import UserError
 from palimpsest.number_format import plural
 from palimpsest.records.intervals import FEWEST_KNOWN
@@ -100,8 +100,8 @@ def conformal(
             continue
         if side is trained:
             shift = _shift(losses, side & known, asked)
-        calibration = Calibration.of(
-            _measured(losses, side & known), exact[side & known], losses.groups[side & known]
+        calibration = Calibration.narrowest(
+            _measured(losses, side & known), exact[side & known], losses.groups[side & known], level
         )
         lower, upper = calibration.interval(_measured(losses, asked), level)
         parts.append(
@@ -144,7 +144,7 @@ def _shift(losses: Losses, known: np.ndarray, asked: np.ndarray) -> float:
     if min(n, n_asked) < FOLDS:
         return math.nan
     measured = [_measured(losses, chosen) for chosen in (known, asked)]
-    scale = np.maximum(np.median(np.vstack(measured), axis=0), 1e-9)
+    scale = scale_of(np.vstack(measured))
     features = [features_of(values, scale) for values in measured]
     groups = np.concatenate([losses.groups[known], losses.groups[asked]])
     found = told_apart(*features, groups)
