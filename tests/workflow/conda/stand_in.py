@@ -86,8 +86,7 @@ def create(file: Path, prefix: Path) -> None:
     python = ".".join(map(str, sys.version_info[:3]))
     print(f"a venv of Python {python}, the host's; {file} asks for {conda['python']}")
     venv.EnvBuilder(symlinks=True).create(prefix)
-    # Most of the modules are never imported; those that are get compiled then.
-    done = _pip(prefix / "bin/python", "install", "--no-compile", f"pip=={conda['pip']}", *pins)
+    done = _install(prefix / "bin/python", [f"pip=={conda['pip']}", *pins])
     if done.returncode:
         shutil.rmtree(prefix)
         raise RefusedError(f"pip cannot install what {file} pins: {_last_line(done.stdout)}")
@@ -124,10 +123,28 @@ def _isolate(prefix: Path) -> None:
     (packages / f"{ISOLATION}.pth").write_text(f"import {ISOLATION}\n")
 
 
+def _install(python: Path, pins: list[str]) -> subprocess.CompletedProcess:
+    """Install packages for a Python: by uv where the host has it, which takes a tenth of the time.
+
+    Modules are not compiled: most are never imported, and those that are get compiled then.
+    """
+    uv = Path(sys.executable).with_name("uv")
+    if not uv.exists():
+        return _pip(python, "install", "--no-compile", *pins)
+    folder = os.environ.get("PIP_FIND_LINKS")  # which pip reads by itself
+    more = ["--find-links", folder] if folder else []
+    return _run([uv, "pip", "install", "--quiet", "--python", python, *more, *pins])
+
+
 def _pip(python: Path, *arguments: str) -> subprocess.CompletedProcess:
     """Run the host's pip for a Python; `stdout` holds all that it printed."""
+    pip = [sys.executable, "-m", "pip", "--python", python, "--no-input", "--quiet"]
+    return _run([*pip, *arguments])
+
+
+def _run(command: list) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-m", "pip", "--python", python, "--no-input", "--quiet", *arguments],
+        command,
         env={**os.environ, "PYTHONPATH": ""},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
