@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-from helpers.atlas_worlds import EPOCHS, N_HALVES, manifest, planted_run
+from helpers.atlas_worlds import EPOCHS, N_HALVES, last_pass_of, manifest, planted_run
 from palimpsest.atlas import kinds
 from palimpsest.atlas.contenders import CONTENDERS, EFFECTS, ITSELF
 from palimpsest.atlas.frontier import frontier_tables
@@ -61,7 +61,11 @@ def weighed(runs, exact, **more) -> dict[str, pd.DataFrame]:
         [manifest(10.0, 13.0)] * len(runs),
         [manifest(300.0, 500.0, threads=2)] * len(runs),
         **RULES,
-        **more,
+        **{
+            "last_pass": last_pass_of(runs),
+            "last_pass_manifests": [manifest(0.0, 4.0)] * len(runs),
+            **more,
+        },
     )
 
 
@@ -155,6 +159,31 @@ def test_costs_are_in_trainings_of_the_model(found):
     assert rows.loc["copies", "cost"] == 1.0
     assert rows.loc["min_k", "seconds"] == pytest.approx(1.0)  # one of three measurements
     assert rows.loc["contextual", "seconds"] == pytest.approx(3.0)
+    # One of two passes; and both, with the training of the reference
+    assert rows.loc["min_k_plus", "seconds"] == pytest.approx(2.0)
+    assert rows.loc["rmia", "seconds"] == pytest.approx(4.0 + 10.0)
+
+
+def test_without_a_last_pass_its_contenders_are_left_out(runs, exact):
+    without = {"last_pass": None, "last_pass_manifests": None}
+    found = weighed(runs[:1], one_run(exact, 0), **without)["frontier"]
+    measures = set(found["measure"])
+    assert not {"min_k_plus", "rmia", "discoverable", "hidden_density"} & measures
+    assert {"extraction", "difference_in_differences", "ngram_density"} < measures
+
+
+def test_a_measure_without_a_value_of_a_string_leaves_it_to_the_others(found):
+    """Strings of another seed have no reference; LiRA needs two references, and has one."""
+    rows = found["frontier"]
+    rows = rows[(rows["question"] == AMOUNT) & (rows["statistic"] == RANK)]
+    n_strings = rows.groupby("measure")["n_strings"].min()
+    assert n_strings["lira"] == 0
+    assert 0 < n_strings["rmia"] < n_strings["min_k_plus"] == n_strings[AGAIN]
+    assert rows.loc[rows["measure"] == "lira", "value"].isna().all()
+
+
+def one_run(exact: dict[str, pd.DataFrame], seed: int) -> dict[str, pd.DataFrame]:
+    return {name: table[table["seed"] == seed] for name, table in exact.items()}
 
 
 def test_intervals_are_around_the_means(found):

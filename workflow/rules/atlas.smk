@@ -66,9 +66,37 @@ rule attribute_by_gradients:
         ATTRIBUTE
 
 
+rule pass_once_more:
+    input:
+        corpus=corpus,
+        pretrained=ancient(pretrained_files),
+        dataset=paths.BASE_DATASET,
+        weights=weights_of_seeds,
+    output:
+        last_pass=mapped.LAST_PASS.path,
+        manifest=mapped.LAST_PASS_MANIFEST,
+    log:
+        "logs/pass_once_more/{recipe}/{model}/{language}/n{size}-seed{seed}.log",
+    benchmark:
+        "benchmarks/pass_once_more/{recipe}/{model}/{language}/n{size}-seed{seed}.tsv"
+    conda:
+        "../../envs/training.yaml"
+    threads: training_threads
+    resources:
+        mem_mb=training_memory,
+        runtime=training_minutes,
+        gpu=training_gpus,
+        checkpoint_every=checkpoint_every,
+    params:
+        **asking(atlas_section.LAST_PASS, seeds_of_weights),
+    shell:
+        PASS_ONCE_MORE
+
+
 rule weigh_measures:
     input:
         unpack(by_gradients),
+        unpack(by_last_pass),
         traces=with_seeds(fill(paths.TRACE, variant="base")),
         datasets=with_seeds(paths.BASE_DATASET),
         tokens=with_seeds(fill(paths.TOKENS, variant="base")),

@@ -21,9 +21,11 @@ from palimpsest.atlas import kinds
 from palimpsest.atlas.agreement import SHUFFLE_SEED, Agreement, MeanAgreement
 from palimpsest.atlas.contenders import (
     CURVE,
+    GRADIENTS_AT_END,
     ITSELF,
     LANGUAGE,
     LAST,
+    OTHER_SEEDS,
     RETRAINING,
     STRINGS_ALONE,
     UNSEEN,
@@ -35,6 +37,7 @@ from palimpsest.atlas.contenders import (
 )
 from palimpsest.atlas.kinds import AGAIN, AMOUNT, APART, CROSS, HALVES, RANK, SINGLE, START
 from palimpsest.atlas.kinds import UNSEEN as UNSEEN_HALVES
+from palimpsest.atlas.passes import Passes
 from palimpsest.atlas.truth import RUN
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.making import makes, reads
@@ -79,6 +82,8 @@ class Compared(NamedTuple):
     gradient_scores=kinds.GRADIENT_SCORES,
     gradient_effects=kinds.GRADIENT_EFFECTS,
     gradient_costs=kinds.GRADIENT_COSTS,
+    last_pass=kinds.LAST_PASS,
+    last_pass_manifests=[manifests.read],
 )
 @makes(kinds.CONTENDERS, kinds.FRONTIER, kinds.ATLAS)
 def frontier_tables(
@@ -97,6 +102,8 @@ def frontier_tables(
     gradient_scores: pd.DataFrame | None = None,
     gradient_effects: pd.DataFrame | None = None,
     gradient_costs: pd.DataFrame | None = None,
+    last_pass: pd.DataFrame | None = None,
+    last_pass_manifests: Sequence[dict] | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Every contender against exact retraining: what it says, for each run, and over all runs.
 
@@ -108,20 +115,26 @@ def frontier_tables(
     removals_manifests : of the trainings with removals, in the order of the runs
     start, ..., stand_in_gap : see `palimpsest.memorisation.all_measures.Thresholds`
     gradient_scores, gradient_effects, gradient_costs : of all runs; None without such measures
+    last_pass : of all runs, and the manifests of the jobs that made it, in the order of the runs
 
     Raises `UserError` if the files are not of the same runs.
     """
     thresholds = Thresholds(start, loss_threshold, accuracy_threshold, stand_in_gap)
     said, rows, runs = [], [], []
-    for (trace, strings), of_tokens, *costs in zip(
-        paired(traces, datasets), tokens, manifests, removals_manifests, strict=True
-    ):
+    costs = zip(manifests, removals_manifests, strict=True)
+    of_runs = zip(paired(traces, datasets), tokens, costs, strict=True)
+    for number, ((trace, strings), of_tokens, of_trainings) in enumerate(of_runs):
         about = {name: trace.run[name] for name in RUN}
         exact = [_of_run(table, about) for table in (truth, influence, halves)]
         names = exact[0]["string_id"].to_numpy(dtype=object)
         unseen = np.setdiff1d(exact[2]["string_id"].unique(), names)
-        contenders, effects = said_of(trace, strings, of_tokens, names, unseen, thresholds)
-        seconds = seconds_of(*costs)
+        seconds, passes = seconds_of(*of_trainings), None
+        if last_pass is not None:
+            passes = Passes.of(_of_run(last_pass, about), strings, datasets)
+            seconds |= seconds_of_passes(
+                last_pass_manifests[number], passes.n_references, seconds["training"]
+            )
+        contenders, effects = said_of(trace, strings, of_tokens, names, unseen, thresholds, passes)
         if gradient_scores is not None:
             amounts = amounts_of(_of_run(gradient_scores, about), names)
             contenders = pd.concat([contenders, amounts], ignore_index=True)
@@ -144,10 +157,6 @@ def seconds_of(manifest: dict, removals: dict) -> dict[str, float]:
 
     `manifest` is that of the run on all strings, and `removals` that of all its removals.
     """
-
-    def core_seconds(of: dict, key: str) -> float:
-        return of[key] * of["hardware"]["threads"]
-
     training = core_seconds(manifest, "training_seconds")
     curve = core_seconds(manifest, "wall_time_seconds") - training
     recipe = manifest["configuration"]["recipe"]
@@ -160,6 +169,19 @@ def seconds_of(manifest: dict, removals: dict) -> dict[str, float]:
         UNSEEN: curve,
         CURVE: curve,
         RETRAINING: core_seconds(removals, "wall_time_seconds"),
+    }
+
+
+def core_seconds(of: dict, key: str) -> float:
+    return of[key] * of["hardware"]["threads"]
+
+
+def seconds_of_passes(manifest: dict, n_references: int, training: float) -> dict[str, float]:
+    """Core-seconds of one pass, and of a pass of each model with the training of the references."""
+    all_passes = core_seconds(manifest, "wall_time_seconds")
+    return {
+        GRADIENTS_AT_END: all_passes / (1 + n_references),
+        OTHER_SEEDS: all_passes + n_references * training,
     }
 
 

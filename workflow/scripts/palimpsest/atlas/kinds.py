@@ -28,7 +28,8 @@ placebo_influence float?: the same difference of a string that none of the train
 start float?: epoch at which contextual memorisation by retraining starts; null if it never does
 start_again float?: the same with other initial weights and another order of the strings
 needs str: what a measure needs beside the model: the last epoch's losses, the losses of all epochs,
-    the strings, unseen strings, the language, checkpoints, or retraining
+    the strings, unseen strings, the language, the last weights, those of all epochs, models of
+    other seeds, or retraining
 amount float?: how much the string is memorised, by the measure: the higher, the more; null if the
     measure does not apply to the string
 measured_start float?: epoch at which memorisation starts, by the measure; null if it never does, or
@@ -91,6 +92,25 @@ GRADIENT_COSTS = Kind(
 )
 OF_GRADIENTS = (GRADIENT_SCORES, GRADIENT_EFFECTS, GRADIENT_COSTS)
 GRADIENTS_MANIFEST = f"{OF_RUN}/gradients.manifest.json"
+
+LAST_PASS = Kind(
+    "last_pass",
+    "One row per run, model and string of the run's dataset: what a model, after its last epoch, "
+    "says of each token; the models are the run's own and those of the other seeds.",
+    f"{OF_RUN}/last_pass.parquet",
+    columns(
+        f"{RUN} model_seed string_id log_probs means deviations ranks vector",
+        model_seed="int: seed of the run that trained the model",
+        log_probs="vector: log probability of each predicted token, nats",
+        means="vector: mean log probability of a token that the model itself draws in its place, "
+        "nats",
+        deviations="vector: standard deviation of this log probability, nats",
+        ranks="vector: rank of each token among all tokens of the vocabulary, 1 for the most "
+        "probable",
+        vector="vector: mean of the last hidden states over the string, of length 1",
+    ),
+)
+LAST_PASS_MANIFEST = f"{OF_RUN}/last_pass.manifest.json"
 
 INFLUENCE = Kind(
     "influence",

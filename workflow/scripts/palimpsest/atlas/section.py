@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from palimpsest.atlas import kinds
@@ -16,13 +16,15 @@ from palimpsest.configuration.checks import (
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.paths import CHECKPOINTS as CHECKPOINTS_PATH
+from palimpsest.paths import WEIGHTS as WEIGHTS_PATH
 from palimpsest.paths import fill
 from palimpsest.regimes import Removals
-from palimpsest.requests import CHECKPOINTS, TOKENS, TRACE, Runs, Unfinished, paths_of
-from palimpsest.section import Section, queries_of
+from palimpsest.requests import CHECKPOINTS, TOKENS, TRACE, WEIGHTS, Runs, Unfinished, paths_of
+from palimpsest.section import Section, queries_of, query_of
 
 NEEDS = "the atlas"
 ATTRIBUTION = "palimpsest.atlas.attribution:attribution"
+LAST_PASS = "palimpsest.atlas.last_pass:last_pass"
 
 
 def cells(settings: Settings) -> list[Runs]:
@@ -42,6 +44,7 @@ def requests(settings: Settings) -> Iterator[Runs]:
     n = None if block["strings"] == "all" else block["strings"]
     for runs in cells(settings):
         kept = {CHECKPOINTS} if block["gradients"] else set()
+        kept |= {WEIGHTS} if block["last_pass"] else set()
         yield replace(runs, keeps=frozenset({TRACE, TOKENS} | kept))
         for again in (False, True):
             yield replace(runs, regime=Removals(n, block["halves"], again))
@@ -52,9 +55,16 @@ def of_gradients(settings: Settings) -> dict:
     return {"methods": settings.block("atlas")["gradients"]}
 
 
+def own_first(seeds: Sequence[int], seed: int) -> list[int]:
+    """The seeds of the models that pass over the strings of a run: its own, then the others."""
+    return [seed, *(other for other in seeds if other != seed)]
+
+
 def outputs(settings: Settings) -> Iterator[str]:
-    has_gradients = bool(settings.block("atlas")["gradients"])
-    made = (kind for kind in kinds.OF_CELLS if has_gradients or kind not in kinds.OF_GRADIENTS)
+    block = settings.block("atlas")
+    left_out = set() if block["gradients"] else set(kinds.OF_GRADIENTS)
+    left_out |= set() if block["last_pass"] else {kinds.LAST_PASS}
+    made = (kind for kind in kinds.OF_CELLS if kind not in left_out)
     yield from paths_of(cells(settings), *(kind.path for kind in made))
     if settings.block("atlas")["models"]:
         for language in settings.block("atlas")["languages"]:
@@ -66,6 +76,39 @@ def unfinished(settings: Settings) -> Iterator[Unfinished]:
     if settings.block("atlas")["gradients"]:
         values = of_gradients(settings)
         yield from queries_of(settings, cells(settings), ATTRIBUTION, values, CHECKPOINTS_PATH)
+    if settings.block("atlas")["last_pass"]:
+        for runs in cells(settings):
+            yield from _last_passes(settings, runs)
+
+
+def _last_passes(settings: Settings, runs: Runs) -> Iterator[Unfinished]:
+    for seed, dataset in zip(runs.seeds, runs.datasets, strict=True):
+        seeds = own_first(runs.seeds, seed)
+        weights = replace(runs, seeds=tuple(seeds)).paths(WEIGHTS_PATH)
+        yield query_of(settings, runs, dataset, weights, LAST_PASS, {"model_seeds": seeds})
+
+
+def limits(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Keys by which contenders are left out."""
+    block = settings.block("atlas")
+    if not block["models"]:
+        return
+    if not block["gradients"]:
+        yield "atlas/gradients", "is empty, so TracIn, EK-FAC and TRAK are left out"
+    if not block["last_pass"]:
+        yield (
+            "atlas/last_pass",
+            "is false, so Min-K%++, discoverable extraction, the density of hidden states and "
+            "attacks with reference models are left out",
+        )
+    elif len(settings.seeds) < 3:
+        n = len(settings.seeds)
+        what = "all attacks with reference models are" if n < 2 else "LiRA is"
+        yield (
+            "seeds",
+            f"{n} of the 3 or more that the atlas needs: the models of the other seeds are the "
+            f"references of attacks, so {what} left out",
+        )
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
@@ -84,6 +127,7 @@ SECTION = Section(
     outputs=outputs,
     mistakes=mistakes,
     unfinished=unfinished,
+    limits=limits,
     judged=(kinds.FRONTIER, kinds.CONFORMAL),
     reported=(kinds.ATLAS,),
     page=kinds.STRINGS_PAGE,
