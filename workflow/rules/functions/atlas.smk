@@ -7,6 +7,7 @@ atlas_block = settings.block("atlas")
 ATTRIBUTE = query_command(*(kind.name for kind in mapped.OF_GRADIENTS), weights="checkpoints")
 
 PASS_ONCE_MORE = query_command("last_pass")
+PASS_WITHOUT_EACH = query_command("removed_tokens")
 
 
 def of_all_cells(kind):

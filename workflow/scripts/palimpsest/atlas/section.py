@@ -18,13 +18,15 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.paths import CHECKPOINTS as CHECKPOINTS_PATH
 from palimpsest.paths import WEIGHTS as WEIGHTS_PATH
 from palimpsest.paths import fill
-from palimpsest.regimes import Removals
+from palimpsest.regimes import REMOVALS, REMOVALS_AGAIN, Removals
 from palimpsest.requests import CHECKPOINTS, TOKENS, TRACE, WEIGHTS, Runs, Unfinished, paths_of
 from palimpsest.section import Section, queries_of, query_of
 
 NEEDS = "the atlas"
 ATTRIBUTION = "palimpsest.atlas.attribution:attribution"
 LAST_PASS = "palimpsest.atlas.last_pass:last_pass"
+REMOVED_TOKENS = "palimpsest.atlas.removed_tokens:removed_tokens"
+OF_REMOVALS = ("base", REMOVALS, REMOVALS_AGAIN)  # variants, in the order of this query's weights
 
 
 def cells(settings: Settings) -> list[Runs]:
@@ -44,10 +46,19 @@ def requests(settings: Settings) -> Iterator[Runs]:
     n = None if block["strings"] == "all" else block["strings"]
     for runs in cells(settings):
         kept = {CHECKPOINTS} if block["gradients"] else set()
-        kept |= {WEIGHTS} if block["last_pass"] else set()
+        of_removals = {WEIGHTS} if has_fields(settings, runs.corpus) else set()
+        kept |= {WEIGHTS} if block["last_pass"] else of_removals
         yield replace(runs, keeps=frozenset({TRACE, TOKENS} | kept))
         for again in (False, True):
-            yield replace(runs, regime=Removals(n, block["halves"], again))
+            regime = Removals(n, block["halves"], again)
+            yield replace(runs, regime=regime, keeps=frozenset({TRACE} | of_removals))
+
+
+def has_fields(settings: Settings, language: str) -> bool:
+    """Whether the exact values of a language's strings are taken apart by fields."""
+    corpus = settings.corpus(language)
+    known = corpus.has_probabilities and corpus.is_text
+    return settings.block("atlas")["fields"] and known and bool(corpus.grammar.fields)
 
 
 def of_gradients(settings: Settings) -> dict:
@@ -66,6 +77,8 @@ def outputs(settings: Settings) -> Iterator[str]:
     left_out |= set() if block["last_pass"] else {kinds.LAST_PASS}
     made = (kind for kind in kinds.OF_CELLS if kind not in left_out)
     yield from paths_of(cells(settings), *(kind.path for kind in made))
+    with_fields = (runs for runs in cells(settings) if has_fields(settings, runs.corpus))
+    yield from paths_of(with_fields, *(kind.path for kind in kinds.OF_FIELDS))
     if settings.block("atlas")["models"]:
         for language in settings.block("atlas")["languages"]:
             yield fill(kinds.CONFORMAL.path, language=language)
@@ -79,6 +92,15 @@ def unfinished(settings: Settings) -> Iterator[Unfinished]:
     if settings.block("atlas")["last_pass"]:
         for runs in cells(settings):
             yield from _last_passes(settings, runs)
+    for runs in cells(settings):
+        if has_fields(settings, runs.corpus):
+            yield from _removed_tokens(settings, runs)
+
+
+def _removed_tokens(settings: Settings, runs: Runs) -> Iterator[Unfinished]:
+    of_variants = (runs.paths(WEIGHTS_PATH, variant=variant) for variant in OF_REMOVALS)
+    for dataset, *weights in zip(runs.datasets, *of_variants, strict=True):
+        yield query_of(settings, runs, dataset, weights, REMOVED_TOKENS, {})
 
 
 def _last_passes(settings: Settings, runs: Runs) -> Iterator[Unfinished]:
