@@ -94,6 +94,24 @@ def test_the_placebo_is_a_string_that_no_training_saw(runs, exact):
         assert of_seed.to_numpy() == pytest.approx(runs[seed].moved)
 
 
+def test_placebos_do_not_depend_on_the_tokens_of_a_model(runs):
+    """They were chosen by the dataset's losses per token, and only they are measured."""
+
+    def cut_anew(trace):
+        n_tokens = trace.n_tokens + 20 * (np.arange(len(trace.n_tokens)) % 3)
+        return replace(trace, n_tokens=n_tokens, nll=trace.loss * n_tokens)
+
+    run = runs[0]
+    anew = replace(
+        run,
+        trace=cut_anew(run.trace),
+        removals=[*map(cut_anew, run.removals)],
+        again=[*map(cut_anew, run.again)],
+    )
+    found = exact_of([anew])["retrained"].set_index("string_id")["placebo_influence"]
+    assert found[run.ids].to_numpy() == pytest.approx(run.moved)
+
+
 def test_a_half_tells_what_it_keeps(runs, exact):
     halves = exact["halves"]
     assert halves.groupby("seed")["half"].nunique().tolist() == [N_HALVES] * 2
