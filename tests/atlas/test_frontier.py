@@ -63,7 +63,6 @@ def weighed(runs, exact, **more) -> dict[str, pd.DataFrame]:
         **RULES,
         **{
             "last_pass": last_pass_of(runs),
-            "last_pass_manifests": [manifest(0.0, 4.0)] * len(runs),
             **more,
         },
     )
@@ -183,8 +182,7 @@ def test_costs_are_in_trainings_of_the_model(found):
 
 
 def test_without_a_last_pass_its_contenders_are_left_out(runs, exact):
-    without = {"last_pass": None, "last_pass_manifests": None}
-    found = weighed(runs[:1], one_run(exact, 0), **without)["frontier"]
+    found = weighed(runs[:1], one_run(exact, 0), last_pass=None)["frontier"]
     measures = set(found["measure"])
     assert not {"min_k_plus", "rmia", "discoverable", "hidden_density"} & measures
     assert {"extraction", "difference_in_differences", "ngram_density"} < measures

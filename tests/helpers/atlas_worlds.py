@@ -144,6 +144,7 @@ def last_pass_of(runs: list[PlantedRun]) -> pd.DataFrame:
             "string_id": name,
             **_of_tokens(loss if other is run else 2.0, n, chance),
             "vector": chance.standard_normal(4),
+            "seconds": 2.0,
         }
         for run in runs
         for other in runs
@@ -197,6 +198,5 @@ def tables_of(runs: list[PlantedRun]) -> dict[str, pd.DataFrame]:
         loss_threshold=0.2,
         accuracy_threshold=0.95,
         last_pass=last_pass_of(runs),
-        last_pass_manifests=[manifest(0.0, 4.0)] * len(runs),
     )
     return exact | weighed

@@ -34,17 +34,9 @@ def by_gradients(wildcards):
 
 
 def by_last_pass(wildcards):
-    """The last passes of all seeds, with their manifests; none if the configuration has none."""
-    if not (atlas_block and atlas_block["last_pass"]):
-        return {}
-    patterns = {
-        "last_pass": mapped.LAST_PASS.path,
-        "last_pass_manifests": mapped.LAST_PASS_MANIFEST,
-    }
-    return {
-        name: expand(pattern, seed=settings.seeds, **wildcards)
-        for name, pattern in patterns.items()
-    }
+    """The last passes of all seeds; none if the configuration has none."""
+    kinds = (mapped.LAST_PASS,) if atlas_block and atlas_block["last_pass"] else ()
+    return {kind.name: expand(kind.path, seed=settings.seeds, **wildcards) for kind in kinds}
 
 
 def weights_of_seeds(wildcards):

@@ -83,7 +83,6 @@ class Compared(NamedTuple):
     gradient_effects=kinds.GRADIENT_EFFECTS,
     gradient_costs=kinds.GRADIENT_COSTS,
     last_pass=kinds.LAST_PASS,
-    last_pass_manifests=[manifests.read],
 )
 @makes(kinds.CONTENDERS, kinds.FRONTIER, kinds.ATLAS)
 def frontier_tables(
@@ -103,7 +102,6 @@ def frontier_tables(
     gradient_effects: pd.DataFrame | None = None,
     gradient_costs: pd.DataFrame | None = None,
     last_pass: pd.DataFrame | None = None,
-    last_pass_manifests: Sequence[dict] | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Every contender against exact retraining: what it says, for each run, and over all runs.
 
@@ -115,25 +113,23 @@ def frontier_tables(
     removals_manifests : of the trainings with removals, in the order of the runs
     start, ..., stand_in_gap : see `palimpsest.memorisation.all_measures.Thresholds`
     gradient_scores, gradient_effects, gradient_costs : of all runs; None without such measures
-    last_pass : of all runs, and the manifests of the jobs that made it, in the order of the runs
+    last_pass : of all runs; None without what needs it
 
     Raises `UserError` if the files are not of the same runs.
     """
     thresholds = Thresholds(start, loss_threshold, accuracy_threshold, stand_in_gap)
     said, rows, runs = [], [], []
-    costs = zip(manifests, removals_manifests, strict=True)
-    of_runs = zip(paired(traces, datasets), tokens, costs, strict=True)
-    for number, ((trace, strings), of_tokens, of_trainings) in enumerate(of_runs):
+    for (trace, strings), of_tokens, *costs in zip(
+        paired(traces, datasets), tokens, manifests, removals_manifests, strict=True
+    ):
         about = {name: trace.run[name] for name in RUN}
         exact = [_of_run(table, about) for table in (truth, influence, halves)]
         names = exact[0]["string_id"].to_numpy(dtype=object)
         unseen = np.setdiff1d(exact[2]["string_id"].unique(), names)
-        seconds, passes = seconds_of(*of_trainings), None
+        seconds, passes = seconds_of(*costs), None
         if last_pass is not None:
             passes = Passes.of(_of_run(last_pass, about), strings, datasets)
-            seconds |= seconds_of_passes(
-                last_pass_manifests[number], passes.n_references, seconds["training"]
-            )
+            seconds |= seconds_of_passes(passes, seconds["training"])
         contenders, effects = said_of(trace, strings, of_tokens, names, unseen, thresholds, passes)
         if gradient_scores is not None:
             amounts = amounts_of(_of_run(gradient_scores, about), names)
@@ -157,6 +153,10 @@ def seconds_of(manifest: dict, removals: dict) -> dict[str, float]:
 
     `manifest` is that of the run on all strings, and `removals` that of all its removals.
     """
+
+    def core_seconds(of: dict, key: str) -> float:
+        return of[key] * of["hardware"]["threads"]
+
     training = core_seconds(manifest, "training_seconds")
     curve = core_seconds(manifest, "wall_time_seconds") - training
     recipe = manifest["configuration"]["recipe"]
@@ -172,16 +172,11 @@ def seconds_of(manifest: dict, removals: dict) -> dict[str, float]:
     }
 
 
-def core_seconds(of: dict, key: str) -> float:
-    return of[key] * of["hardware"]["threads"]
-
-
-def seconds_of_passes(manifest: dict, n_references: int, training: float) -> dict[str, float]:
+def seconds_of_passes(passes: Passes, training: float) -> dict[str, float]:
     """Core-seconds of one pass, and of a pass of each model with the training of the references."""
-    all_passes = core_seconds(manifest, "wall_time_seconds")
     return {
-        GRADIENTS_AT_END: all_passes / (1 + n_references),
-        OTHER_SEEDS: all_passes + n_references * training,
+        GRADIENTS_AT_END: passes.seconds.mean(),
+        OTHER_SEEDS: passes.seconds.sum() + passes.n_references * training,
     }
 
 

@@ -99,7 +99,7 @@ LAST_PASS = Kind(
     "says of each token; the models are the run's own and those of the other seeds.",
     f"{OF_RUN}/last_pass.parquet",
     columns(
-        f"{RUN} model_seed string_id log_probs means deviations ranks vector",
+        f"{RUN} model_seed string_id log_probs means deviations ranks vector seconds",
         model_seed="int: seed of the run that trained the model",
         log_probs="vector: log probability of each predicted token, nats",
         means="vector: mean log probability of a token that the model itself draws in its place, "
@@ -108,6 +108,7 @@ LAST_PASS = Kind(
         ranks="vector: rank of each token among all tokens of the vocabulary, 1 for the most "
         "probable",
         vector="vector: mean of the last hidden states over the string, of length 1",
+        seconds="float: core-seconds of the model's pass over all strings",
     ),
 )
 LAST_PASS_MANIFEST = f"{OF_RUN}/last_pass.manifest.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -38,7 +39,7 @@ def last_pass(
 
 def _columns(bench: Bench, models: Models) -> dict[str, Sequence]:
     """Columns of all strings, under the first of some models."""
-    strings = bench.material.string_ids
+    begin, strings = time.process_time(), bench.material.string_ids
     found: dict[int, np.ndarray] = {}
 
     def note(rows: np.ndarray, logits_MBTV: torch.Tensor, targets_MBT: torch.Tensor) -> None:
@@ -46,11 +47,12 @@ def _columns(bench: Bench, models: Models) -> dict[str, Sequence]:
 
     bench.measure(models, also=note)
     of_tokens = zip(*(found[row] for row in range(len(strings))), strict=True)
-    vectors = bench.holder.agree(mean_hidden(bench, models))
+    vectors = mean_hidden(bench, models)
     return {
         "string_id": strings,
         **dict(zip(OF_TOKENS, map(list, of_tokens), strict=True)),
         "vector": list(vectors.astype(np.float32)),
+        "seconds": time.process_time() - begin,
     }
 
 

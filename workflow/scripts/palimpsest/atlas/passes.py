@@ -60,6 +60,11 @@ class Passes:
         return len(self.frames) - 1
 
     @property
+    def seconds(self) -> np.ndarray:
+        """float[models]: core-seconds of each model's pass."""
+        return np.array([frame["seconds"].iloc[0] for frame in self.frames])
+
+    @property
     def trained(self) -> np.ndarray:
         """int[trained]: rows of the training strings, in the dataset's order."""
         return np.flatnonzero(self.strings["count"] > 0)
