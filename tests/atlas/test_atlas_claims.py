@@ -13,7 +13,7 @@ from palimpsest.claims import AGREES, CANNOT_TELL, DISAGREES, judge_all
 MEASURES = {
     AMOUNT: (
         *("retraining", "recollection", "contextual", "rarity", "mean_loss", "tracin by adamw"),
-        "high_loss",
+        *("high_loss", "extraction", "reference", "difference_in_differences", "ngram_density"),
     ),
     START: ("retraining", "recollection", "contextual"),
     CROSS: ("retraining", "near_strings"),
@@ -23,7 +23,7 @@ MEASURES = {
 }
 # Rank correlations by question and measure; measures that are not named have the first number.
 TRUE = {
-    AMOUNT: (0.9, {"recollection": 0.75, "high_loss": 0.6}),
+    AMOUNT: (0.9, {"recollection": 0.75, "high_loss": 0.6, "ngram_density": 0.6}),
     START: (0.8, {}),
     CROSS: (0.7, {}),
     HALVES: (0.8, {"itself": 0.5}),
@@ -31,7 +31,7 @@ TRUE = {
     UNSEEN: (0.7, {"trak": 0.2}),
 }
 FALSE = {
-    AMOUNT: (-0.3, {"mean_loss": -0.4}),
+    AMOUNT: (-0.3, {"mean_loss": -0.4, "difference_in_differences": -0.5, "ngram_density": 0.1}),
     START: (0.2, {}),
     CROSS: (0.1, {"near_strings": -0.1}),
     HALVES: (0.2, {"itself": 0.5}),
@@ -42,6 +42,10 @@ FALSE = {
 
 def frontier(correlations, placebo=0.0, seeds=range(5), spread=0.02) -> pd.DataFrame:
     chance = np.random.default_rng(0)
+
+    def correlation(mean: float) -> float:
+        return float(np.clip(mean + spread * chance.standard_normal(), -1, 1))
+
     rows = [
         {
             "model": model,
@@ -51,8 +55,8 @@ def frontier(correlations, placebo=0.0, seeds=range(5), spread=0.02) -> pd.DataF
             "measure": measure,
             "question": question,
             "statistic": RANK,
-            "value": level[1].get(measure, level[0]) + spread * chance.standard_normal(),
-            "placebo": placebo + spread * chance.standard_normal(),
+            "value": correlation(level[1].get(measure, level[0])),
+            "placebo": correlation(placebo),
         }
         for model, seed, (question, level) in itertools.product(
             ("a", "b"), seeds, correlations.items()
@@ -103,7 +107,7 @@ def test_a_correlation_that_placebos_have_too_is_none():
     about_one = ("itself", "says more", "far higher", "Intervals")
     others = [c for c in agreeing if not any(words in c for words in about_one)]
     assert others == []
-    assert len(agreeing) == 9
+    assert len(agreeing) == 11
 
 
 def test_few_noisy_seeds_cannot_tell():

@@ -1,5 +1,7 @@
 """How often conformal intervals have the exact values, in simulated worlds with a known truth."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -34,6 +36,12 @@ def test_a_run_is_tested_by_calibrations_that_lack_something_of_it():
     assert found["coverage"].mean() == pytest.approx(LEVEL, abs=0.05)
     assert (found["single"] == "one").all()
     assert (found["width"] < found["single_width"]).mean() > 0.7
+    # A measure that applies to no string changes nothing, and no mean of nothing is taken.
+    nowhere = contenders[0].assign(measure="three", amount=np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        same = conformal_table(pd.concat(truth), pd.concat([*contenders, nowhere]), "L2", families)
+    pd.testing.assert_frame_equal(same, found)
 
 
 def test_of_few_strings_nothing_is_said():

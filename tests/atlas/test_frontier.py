@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-from helpers.atlas_worlds import EPOCHS, N_HALVES, manifest, planted_run
+from helpers.atlas_worlds import EPOCHS, N_HALVES, last_pass_of, manifest, planted_run
 from palimpsest.atlas import kinds
 from palimpsest.atlas.contenders import CONTENDERS, EFFECTS, ITSELF
 from palimpsest.atlas.frontier import frontier_tables
@@ -61,7 +61,10 @@ def weighed(runs, exact, **more) -> dict[str, pd.DataFrame]:
         [manifest(10.0, 13.0)] * len(runs),
         [manifest(300.0, 500.0, threads=2)] * len(runs),
         **RULES,
-        **more,
+        **{
+            "last_pass": last_pass_of(runs),
+            **more,
+        },
     )
 
 
@@ -88,6 +91,24 @@ def test_the_placebo_is_a_string_that_no_training_saw(runs, exact):
     rows = exact["retrained"].groupby("seed")["placebo_influence"]
     for seed, of_seed in rows:
         assert of_seed.to_numpy() == pytest.approx(runs[seed].moved)
+
+
+def test_placebos_do_not_depend_on_the_tokens_of_a_model(runs):
+    """They were chosen by the dataset's losses per token, and only they are measured."""
+
+    def cut_anew(trace):
+        n_tokens = trace.n_tokens + 20 * (np.arange(len(trace.n_tokens)) % 3)
+        return replace(trace, n_tokens=n_tokens, nll=trace.loss * n_tokens)
+
+    run = runs[0]
+    anew = replace(
+        run,
+        trace=cut_anew(run.trace),
+        removals=[*map(cut_anew, run.removals)],
+        again=[*map(cut_anew, run.again)],
+    )
+    found = exact_of([anew])["retrained"].set_index("string_id")["placebo_influence"]
+    assert found[run.ids].to_numpy() == pytest.approx(run.moved)
 
 
 def test_a_half_tells_what_it_keeps(runs, exact):
@@ -155,6 +176,30 @@ def test_costs_are_in_trainings_of_the_model(found):
     assert rows.loc["copies", "cost"] == 1.0
     assert rows.loc["min_k", "seconds"] == pytest.approx(1.0)  # one of three measurements
     assert rows.loc["contextual", "seconds"] == pytest.approx(3.0)
+    # One of two passes; and both, with the training of the reference
+    assert rows.loc["min_k_plus", "seconds"] == pytest.approx(2.0)
+    assert rows.loc["rmia", "seconds"] == pytest.approx(4.0 + 10.0)
+
+
+def test_without_a_last_pass_its_contenders_are_left_out(runs, exact):
+    found = weighed(runs[:1], one_run(exact, 0), last_pass=None)["frontier"]
+    measures = set(found["measure"])
+    assert not {"min_k_plus", "rmia", "discoverable", "hidden_density"} & measures
+    assert {"extraction", "difference_in_differences", "ngram_density"} < measures
+
+
+def test_a_measure_without_a_value_of_a_string_leaves_it_to_the_others(found):
+    """Strings of another seed have no reference; LiRA needs two references, and has one."""
+    rows = found["frontier"]
+    rows = rows[(rows["question"] == AMOUNT) & (rows["statistic"] == RANK)]
+    n_strings = rows.groupby("measure")["n_strings"].min()
+    assert n_strings["lira"] == 0
+    assert 0 < n_strings["rmia"] < n_strings["min_k_plus"] == n_strings[AGAIN]
+    assert rows.loc[rows["measure"] == "lira", "value"].isna().all()
+
+
+def one_run(exact: dict[str, pd.DataFrame], seed: int) -> dict[str, pd.DataFrame]:
+    return {name: table[table["seed"] == seed] for name, table in exact.items()}
 
 
 def test_intervals_are_around_the_means(found):

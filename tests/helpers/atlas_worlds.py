@@ -8,6 +8,7 @@ import pandas as pd
 
 from helpers.commands import ROOT
 from palimpsest.atlas import frontier
+from palimpsest.atlas.passes import Passes
 from palimpsest.atlas.truth import truth_tables
 from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.build import build
@@ -134,6 +135,43 @@ def tokens_of(trace: Trace) -> TokenLosses:
     )
 
 
+def last_pass_of(runs: list[PlantedRun]) -> pd.DataFrame:
+    """The table `last_pass` of runs of one cell; models of other seeds know no string well."""
+    rows = [
+        {
+            **{key: run.trace.run[key] for key in ("model", "language", "size", "seed")},
+            "model_seed": other.trace.run["seed"],
+            "string_id": name,
+            **_of_tokens(loss if other is run else 2.0, n, chance),
+            "vector": chance.standard_normal(4),
+            "seconds": 2.0,
+        }
+        for run in runs
+        for other in runs
+        for chance in [np.random.default_rng([run.trace.run["seed"], other.trace.run["seed"]])]
+        for name, n, loss in zip(
+            run.trace.string_ids, run.trace.n_tokens, run.trace.loss[-1], strict=True
+        )
+    ]
+    return pd.DataFrame(rows)
+
+
+def _of_tokens(loss: float, n: int, chance: np.random.Generator) -> dict[str, np.ndarray]:
+    return {
+        "log_probs": -loss * (1 + 0.1 * chance.random(n)),
+        "means": np.full(n, -1.0),
+        "deviations": np.full(n, 0.5),
+        "ranks": chance.integers(1, 3, n).astype(float),
+    }
+
+
+def passes_of(runs: list[PlantedRun], seed: int = 0) -> Passes:
+    """The passes over the strings of one of some runs."""
+    rows = last_pass_of(runs)
+    datasets = [run.strings for run in runs]
+    return Passes.of(rows[rows["seed"] == seed], datasets[seed], datasets)
+
+
 def manifest(training: float, wall: float, threads: int = 1) -> dict:
     return {
         "training_seconds": training,
@@ -159,5 +197,6 @@ def tables_of(runs: list[PlantedRun]) -> dict[str, pd.DataFrame]:
         start="after_last_miss",
         loss_threshold=0.2,
         accuracy_threshold=0.95,
+        last_pass=last_pass_of(runs),
     )
     return exact | weighed

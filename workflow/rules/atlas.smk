@@ -66,9 +66,89 @@ rule attribute_by_gradients:
         ATTRIBUTE
 
 
+rule pass_once_more:
+    input:
+        corpus=corpus,
+        pretrained=ancient(pretrained_files),
+        dataset=paths.BASE_DATASET,
+        weights=weights_of_seeds,
+    output:
+        last_pass=mapped.LAST_PASS.path,
+        manifest=mapped.LAST_PASS_MANIFEST,
+    log:
+        "logs/pass_once_more/{recipe}/{model}/{language}/n{size}-seed{seed}.log",
+    benchmark:
+        "benchmarks/pass_once_more/{recipe}/{model}/{language}/n{size}-seed{seed}.tsv"
+    conda:
+        "../../envs/training.yaml"
+    threads: training_threads
+    resources:
+        mem_mb=training_memory,
+        runtime=training_minutes,
+        gpu=training_gpus,
+        checkpoint_every=checkpoint_every,
+    params:
+        **asking(atlas_section.LAST_PASS, seeds_of_weights),
+    shell:
+        PASS_ONCE_MORE
+
+
+rule pass_without_each:
+    input:
+        corpus=corpus,
+        pretrained=ancient(pretrained_files),
+        dataset=paths.BASE_DATASET,
+        weights=[fill(paths.WEIGHTS, variant=of) for of in atlas_section.OF_REMOVALS],
+    output:
+        removed_tokens=mapped.REMOVED_TOKENS.path,
+        manifest=mapped.REMOVED_TOKENS_MANIFEST,
+    log:
+        "logs/pass_without_each/{recipe}/{model}/{language}/n{size}-seed{seed}.log",
+    benchmark:
+        "benchmarks/pass_without_each/{recipe}/{model}/{language}/n{size}-seed{seed}.tsv"
+    conda:
+        "../../envs/training.yaml"
+    threads: training_threads
+    resources:
+        mem_mb=training_memory,
+        runtime=training_minutes,
+        gpu=training_gpus,
+        checkpoint_every=checkpoint_every,
+    params:
+        **asking(atlas_section.REMOVED_TOKENS),
+    shell:
+        PASS_WITHOUT_EACH
+
+
+rule retrain_fields:
+    input:
+        datasets=with_seeds(paths.BASE_DATASET),
+        tokens=with_seeds(fill(paths.TOKENS, variant="base")),
+        removed_tokens=with_seeds(mapped.REMOVED_TOKENS.path),
+        corpus=corpus,
+    output:
+        table=mapped.FIELDS.path,
+    log:
+        "logs/retrain_fields/{recipe}/{model}/{language}/n{size}.log",
+    benchmark:
+        "benchmarks/retrain_fields/{recipe}/{model}/{language}/n{size}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        **made_by("palimpsest.atlas.fields:field_table"),
+        predict_end=lookup("datasets/predict_end", within=config),
+    script:
+        "../scripts/make.py"
+
+
 rule weigh_measures:
     input:
         unpack(by_gradients),
+        unpack(by_last_pass),
         traces=with_seeds(fill(paths.TRACE, variant="base")),
         datasets=with_seeds(paths.BASE_DATASET),
         tokens=with_seeds(fill(paths.TOKENS, variant="base")),

@@ -6,6 +6,9 @@ from palimpsest.regimes import REMOVALS, REMOVALS_AGAIN
 atlas_block = settings.block("atlas")
 ATTRIBUTE = query_command(*(kind.name for kind in mapped.OF_GRADIENTS), weights="checkpoints")
 
+PASS_ONCE_MORE = query_command("last_pass")
+PASS_WITHOUT_EACH = query_command("removed_tokens")
+
 
 def of_all_cells(kind):
     """A table of every cell of the atlas."""
@@ -28,3 +31,23 @@ def by_gradients(wildcards):
     """The tables of all seeds that gradients give; none of them if the configuration has none."""
     kinds = mapped.OF_GRADIENTS if atlas_block and atlas_block["gradients"] else ()
     return {kind.name: expand(kind.path, seed=settings.seeds, **wildcards) for kind in kinds}
+
+
+def by_last_pass(wildcards):
+    """The last passes of all seeds; none if the configuration has none."""
+    kinds = (mapped.LAST_PASS,) if atlas_block and atlas_block["last_pass"] else ()
+    return {kind.name: expand(kind.path, seed=settings.seeds, **wildcards) for kind in kinds}
+
+
+def weights_of_seeds(wildcards):
+    """The last weights of a run, then those of the same cell's other seeds."""
+    names = {**wildcards, "variant": "base"}
+    return [fill(paths.WEIGHTS, **{**names, "seed": seed}) for seed in passing(wildcards)]
+
+
+def seeds_of_weights(wildcards):
+    return {"model_seeds": passing(wildcards)}
+
+
+def passing(wildcards):
+    return atlas_section.own_first(settings.seeds, int(wildcards.seed))

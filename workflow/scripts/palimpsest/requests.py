@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from palimpsest.errors import UserError
 from palimpsest.interventions import BASE
 from palimpsest.paths import DATASET, fill
-from palimpsest.regimes import SINGLE, LeaveOneOut, OnePass, Regime, Removals, Replicates
+from palimpsest.regimes import SINGLE, LeaveOneOut, OnePass, Regime, Replicates
 
 DEFAULT = "default"  # the recipe that has every key; other recipes have the keys that differ
 TRACE, WEIGHTS, TOKENS, FOLDER = "trace", "weights", "tokens", "huggingface"
@@ -140,7 +140,7 @@ def merged(requests: Iterable[Runs]) -> list[Runs]:
             raise ValueError(f"{asked}: keeps {min(unknown)!r}, which no run makes")
         if not asked.regime.has_one_model and asked.keeps & {TOKENS, CHECKPOINTS}:
             raise ValueError(f"{asked}: only single runs keep the losses of tokens or checkpoints")
-        if isinstance(asked.regime, LeaveOneOut | Removals) and WEIGHTS in asked.keeps:
+        if isinstance(asked.regime, LeaveOneOut) and WEIGHTS in asked.keeps:
             raise ValueError(f"{asked}: a section cannot ask for the weights of {asked.variant}")
         if asked.replicates is not None and WEIGHTS not in asked.keeps:
             raise ValueError(f"{asked}: replicates always keep their weights; add them to `keeps`")

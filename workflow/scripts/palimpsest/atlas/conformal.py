@@ -46,6 +46,7 @@ def conformal_table(
     families : the family of each model
     """
     measured = contenders.pivot(index=[*RUN, "string_id"], columns="measure", values="amount")
+    measured = measured.dropna(axis=1, how="all")  # a measure that applies to no string
     exact = truth.set_index([*RUN, "string_id"])["self_influence"].reindex(measured.index)
     of_rows = measured.index.to_frame(index=False)
     of_rows["family"] = of_rows["model"].map(families)

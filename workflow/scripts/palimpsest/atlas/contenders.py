@@ -18,18 +18,25 @@ import pandas as pd
 
 from palimpsest.atlas.distances import edit_distances, symbols
 from palimpsest.atlas.kinds import EKFAC, TRACIN, TRAK
+from palimpsest.atlas.passes import Passes
+from palimpsest.audit.extraction import log10_samples
 from palimpsest.audit.membership import ATTACKS, Given
 from palimpsest.audit.passes import Pass
+from palimpsest.density.kernel import log_density_of_others
+from palimpsest.density.kinds import GAUSSIAN
+from palimpsest.density.vectors import ngram_vectors
 from palimpsest.memorisation.all_measures import Thresholds, every_measure
 from palimpsest.memorisation.measures import Memorisation
 from palimpsest.memorisation.runs import epoch_of, restrict, stand_in_losses
 from palimpsest.token_losses import TokenLosses
 from palimpsest.traces import Trace
+from palimpsest.unlearning.evaluate.extraction import extracted_from_half, extraction_strength
 
 # What a contender needs beside the model
 LAST, CURVE, STRINGS_ALONE = "the last losses", "all losses", "the strings"
 UNSEEN, LANGUAGE = "unseen strings", "the language"
 GRADIENTS_AT_END, CHECKPOINTS = "the last weights", "the weights of all epochs"
+OTHER_SEEDS = "models of other seeds"
 RETRAINING = "retraining"
 # Measures by gradients: the method that makes them, and what it needs
 GRADIENTS = {
@@ -41,6 +48,8 @@ GRADIENTS = {
     "trak": (TRAK, GRADIENTS_AT_END),
 }
 N_GRAM = 3
+KERNEL, BANDWIDTH = GAUSSIAN, 0.1  # those that the section density shows by default
+FEWEST_FOR_SPREAD = 2  # reference models, for LiRA
 ITSELF = "itself"  # the effect of a string on itself alone, the same for all: a placebo
 
 
@@ -51,7 +60,8 @@ class Cell:
     `strings` is the table `strings` of all distinct training strings, and `unseen` that of some
     strings that were never trained on. `loss` and `wrong` float[epochs, strings] are nats per token
     and the share of wrong tokens. `measured` are the section memorisation's measures, by measure
-    and evidence. `tokens` are the losses of single tokens.
+    and evidence. `tokens` are the losses of single tokens. `passes` are None if models did not pass
+    over the strings once more.
     """
 
     strings: pd.DataFrame
@@ -60,6 +70,14 @@ class Cell:
     wrong: np.ndarray
     measured: dict[tuple[str, str], Memorisation]
     tokens: TokenLosses
+    passes: Passes | None = None
+
+    @property
+    def has(self) -> set[str]:
+        """What is known, of the needs of contenders that not every run can have."""
+        if self.passes is None:
+            return set()
+        return {GRADIENTS_AT_END, OTHER_SEEDS} if self.passes.n_references else {GRADIENTS_AT_END}
 
     @cached_property
     def distances(self) -> np.ndarray:
@@ -67,15 +85,18 @@ class Cell:
         texts = [*self.strings["text"], *self.unseen["text"]]
         return edit_distances(texts)[: len(self.strings)]
 
-    @cached_property
+    @property
     def given(self) -> Given:
         """What an attack is given: log probabilities of the tokens after the last epoch."""
-        ids = self.strings["string_id"].to_numpy(dtype=object)
-        nll = self.tokens.of(ids)[-1]
+        return Given(self.strings["text"].tolist(), self.last)
+
+    @cached_property
+    def last(self) -> Pass:
+        """The log probabilities of the tokens after the last epoch; nothing else is known."""
+        nll = self.tokens.of(self.strings["string_id"].to_numpy(dtype=object))[-1]
         n_tokens = self.strings["n_tokens"].to_numpy()
         unknown = np.full(len(nll), np.nan)
-        said = Pass(n_tokens, -nll, unknown, unknown, unknown, unknown)
-        return Given(self.strings["text"].tolist(), said)
+        return Pass(n_tokens, -nll, unknown, unknown, unknown, unknown)
 
 
 @dataclass(frozen=True)
@@ -117,6 +138,33 @@ def by_attack(name: str) -> Contender:
     return Contender(name, LAST, attack.source, lambda cell: attack.score(cell.given))
 
 
+def by_distribution(name: str) -> Contender:
+    """An attack of the section audit that needs the distribution of each token."""
+    attack = ATTACKS[name]
+
+    def amount(cell: Cell) -> np.ndarray:
+        return attack.score(cell.passes.given(cell.passes.trained))
+
+    return Contender(name, GRADIENTS_AT_END, attack.source, amount)
+
+
+def by_reference(name: str, fewest: int = 1) -> Contender:
+    """An attack of the section audit that needs reference models: those of the other seeds.
+
+    NaN for a string that a reference was trained on, and with fewer references than `fewest`.
+    """
+    attack = ATTACKS[name]
+
+    def amount(cell: Cell) -> np.ndarray:
+        is_apart, given = cell.passes.beside_references
+        amounts = np.full(len(is_apart), np.nan)
+        if cell.passes.n_references >= fewest and is_apart.any():
+            amounts[is_apart] = attack.score(given)[: is_apart.sum()]
+        return amounts
+
+    return Contender(name, OTHER_SEEDS, attack.source, amount)
+
+
 def forgetting(cell: Cell) -> np.ndarray:
     """float[strings]: the sum of the falls of the share of right tokens, over the epochs.
 
@@ -144,6 +192,48 @@ def isolation(cell: Cell) -> np.ndarray:
     n = len(cell.strings)
     others = cell.distances[:, :n] + np.where(np.eye(n, dtype=bool), np.inf, 0)
     return others.min(axis=1) / [len(symbols(text)) for text in cell.strings["text"]]
+
+
+def extraction(cell: Cell) -> np.ndarray:
+    """float[strings]: minus log10 of the samples that hold the second half with probability 1/2.
+
+    They are samples of what follows the first half, rounded down; n of (n, p)-extraction.
+    """
+    of_strings = cell.last.split(cell.last.log_prob)
+    of_halves = np.array([own[len(own) // 2 :].sum() for own in of_strings])
+    return -log10_samples(np.minimum(of_halves, 0.0))
+
+
+def n_last_right(cell: Cell) -> tuple[np.ndarray, np.ndarray]:
+    """int[strings]: tokens in a row at the end that are the most probable ones, and all tokens."""
+    found = cell.passes.pass_of(cell.passes.trained)
+    is_wrong = [own[::-1] > 1 for own in found.split(found.rank)]
+    n_last = [int(own.argmax()) if own.any() else len(own) for own in is_wrong]
+    return np.array(n_last), found.n_tokens
+
+
+def against_stand_ins(cell: Cell) -> np.ndarray:
+    """float[strings]: fall of the loss over the training, minus that of unseen stand-ins.
+
+    The source compares cohorts that are trained on at different steps. All strings of a cell are in
+    each epoch, so the treatment is the whole training, and each string is a cohort of its own.
+    """
+    stand_in = cell.measured["counterfactual", "same-frequency"].threshold
+    return (cell.loss[0] - cell.loss[-1]) - (stand_in[0] - stand_in[-1])
+
+
+def thinness(cell: Cell, vectors: np.ndarray) -> np.ndarray:
+    """float[strings]: minus the log density of all other training strings, copies among them.
+
+    The density is exact: so few strings need no approximation.
+    """
+    copies = np.repeat(np.arange(len(cell.strings)), cell.strings["count"])
+    of_copies = log_density_of_others(vectors[copies], BANDWIDTH, KERNEL)
+    return -of_copies[np.searchsorted(copies, np.arange(len(cell.strings)))]
+
+
+def ngram_thinness(cell: Cell) -> np.ndarray:
+    return thinness(cell, ngram_vectors([symbols(text) for text in cell.strings["text"]]))
 
 
 CONTENDERS = (
@@ -188,7 +278,39 @@ CONTENDERS = (
     ),
     Contender("unique_n_grams", STRINGS_ALONE, "of the training set", unique_n_grams),
     Contender("isolation", STRINGS_ALONE, "edit distance to the nearest other", isolation),
+    Contender("ngram_density", STRINGS_ALONE, "LMD3 (2024), of n-grams", ngram_thinness),
+    Contender(
+        "hidden_density",
+        GRADIENTS_AT_END,
+        "LMD3 (2024), of mean last hidden states",
+        lambda cell: thinness(cell, cell.passes.vectors),
+    ),
+    Contender("extraction", LAST, "Hayes et al. (2025)", extraction),
+    Contender(
+        "discoverable",
+        GRADIENTS_AT_END,
+        "Carlini et al., Quantifying Memorization Across Neural Language Models (2023)",
+        lambda cell: extracted_from_half(*n_last_right(cell)).astype(float),
+    ),
+    Contender(
+        "extraction_strength",
+        GRADIENTS_AT_END,
+        "Carlini et al., Extracting Training Data from Large Language Models (2021)",
+        lambda cell: extraction_strength(*n_last_right(cell)),
+    ),
+    Contender(
+        "difference_in_differences",
+        UNSEEN,
+        "Lesci et al., Causal Estimation of Memorisation Profiles (2024)",
+        against_stand_ins,
+    ),
+    by_distribution("min_k_plus"),
+    by_reference("reference"),
+    by_reference("lira", FEWEST_FOR_SPREAD),
+    by_reference("rmia"),
+    by_reference("ez_mia"),
 )
+NOT_ALWAYS = {GRADIENTS_AT_END, OTHER_SEEDS}
 WITH_STARTS = tuple(contender.name for contender in CONTENDERS if contender.start)
 
 # Measures of what a removed string (row) does to the loss of another (column), from strings alone:
@@ -209,6 +331,7 @@ def said_of(
     names: np.ndarray,
     unseen: np.ndarray,
     thresholds: Thresholds,
+    passes: Passes | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What every contender says of some training strings of a run, and of each on each other.
 
@@ -219,11 +342,12 @@ def said_of(
     tokens : the losses of its single tokens
     names : the training strings that are wanted
     unseen : strings that were never trained on, for the effects on them
+    passes : of models over all strings; without them, what needs them is left out
 
     Returns the rows of the table `contenders`, without the columns of the run, and the effects, in
     rows of measure, needs, removed, string_id and effect.
     """
-    cell = cell_of(trace, strings, tokens, unseen, thresholds)
+    cell = cell_of(trace, strings, tokens, unseen, thresholds, passes)
     ids = cell.strings["string_id"].to_numpy(dtype=object)
     wanted = np.isin(ids, names)
     measured = np.append(wanted, np.ones(len(cell.unseen), dtype=bool))
@@ -239,6 +363,7 @@ def said_of(
             }
         )[wanted]
         for contender in CONTENDERS
+        if contender.needs not in NOT_ALWAYS - cell.has
     ]
     effects = [
         pd.DataFrame(
@@ -292,6 +417,7 @@ def cell_of(
     tokens: TokenLosses,
     unseen: np.ndarray,
     thresholds: Thresholds,
+    passes: Passes | None = None,
 ) -> Cell:
     train = strings[strings["count"] > 0].reset_index(drop=True)
     of_train = restrict(trace, train)
@@ -301,4 +427,4 @@ def cell_of(
     without = {"same-frequency": stand_in}
     measured = every_measure(of_train.loss, wrong, optimal, without, thresholds)
     others = strings[strings["string_id"].isin(unseen)]
-    return Cell(train, others, of_train.loss, wrong, measured, tokens)
+    return Cell(train, others, of_train.loss, wrong, measured, tokens, passes)

@@ -21,9 +21,11 @@ from palimpsest.atlas import kinds
 from palimpsest.atlas.agreement import SHUFFLE_SEED, Agreement, MeanAgreement
 from palimpsest.atlas.contenders import (
     CURVE,
+    GRADIENTS_AT_END,
     ITSELF,
     LANGUAGE,
     LAST,
+    OTHER_SEEDS,
     RETRAINING,
     STRINGS_ALONE,
     UNSEEN,
@@ -35,6 +37,7 @@ from palimpsest.atlas.contenders import (
 )
 from palimpsest.atlas.kinds import AGAIN, AMOUNT, APART, CROSS, HALVES, RANK, SINGLE, START
 from palimpsest.atlas.kinds import UNSEEN as UNSEEN_HALVES
+from palimpsest.atlas.passes import Passes
 from palimpsest.atlas.truth import RUN
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.making import makes, reads
@@ -79,6 +82,7 @@ class Compared(NamedTuple):
     gradient_scores=kinds.GRADIENT_SCORES,
     gradient_effects=kinds.GRADIENT_EFFECTS,
     gradient_costs=kinds.GRADIENT_COSTS,
+    last_pass=kinds.LAST_PASS,
 )
 @makes(kinds.CONTENDERS, kinds.FRONTIER, kinds.ATLAS)
 def frontier_tables(
@@ -97,6 +101,7 @@ def frontier_tables(
     gradient_scores: pd.DataFrame | None = None,
     gradient_effects: pd.DataFrame | None = None,
     gradient_costs: pd.DataFrame | None = None,
+    last_pass: pd.DataFrame | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Every contender against exact retraining: what it says, for each run, and over all runs.
 
@@ -108,6 +113,7 @@ def frontier_tables(
     removals_manifests : of the trainings with removals, in the order of the runs
     start, ..., stand_in_gap : see `palimpsest.memorisation.all_measures.Thresholds`
     gradient_scores, gradient_effects, gradient_costs : of all runs; None without such measures
+    last_pass : of all runs; None without what needs it
 
     Raises `UserError` if the files are not of the same runs.
     """
@@ -120,8 +126,11 @@ def frontier_tables(
         exact = [_of_run(table, about) for table in (truth, influence, halves)]
         names = exact[0]["string_id"].to_numpy(dtype=object)
         unseen = np.setdiff1d(exact[2]["string_id"].unique(), names)
-        contenders, effects = said_of(trace, strings, of_tokens, names, unseen, thresholds)
-        seconds = seconds_of(*costs)
+        seconds, passes = seconds_of(*costs), None
+        if last_pass is not None:
+            passes = Passes.of(_of_run(last_pass, about), strings, datasets)
+            seconds |= seconds_of_passes(passes, seconds["training"])
+        contenders, effects = said_of(trace, strings, of_tokens, names, unseen, thresholds, passes)
         if gradient_scores is not None:
             amounts = amounts_of(_of_run(gradient_scores, about), names)
             contenders = pd.concat([contenders, amounts], ignore_index=True)
@@ -160,6 +169,14 @@ def seconds_of(manifest: dict, removals: dict) -> dict[str, float]:
         UNSEEN: curve,
         CURVE: curve,
         RETRAINING: core_seconds(removals, "wall_time_seconds"),
+    }
+
+
+def seconds_of_passes(passes: Passes, training: float) -> dict[str, float]:
+    """Core-seconds of one pass, and of a pass of each model with the training of the references."""
+    return {
+        GRADIENTS_AT_END: passes.seconds.mean(),
+        OTHER_SEEDS: passes.seconds.sum() + passes.n_references * training,
     }
 
 

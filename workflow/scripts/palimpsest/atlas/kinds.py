@@ -18,8 +18,8 @@ removed str: the training string that a training lacks
 influence float: loss of the string at the end of a training without `removed`, minus its loss in
     the training on all strings, nats per token; above 0 if `removed` helped
 influence_again float: the same with other initial weights and another order of the strings
-edit_distance int: least number of symbols (letters of a text) to insert, remove or replace to make
-    one of the two strings of the other
+edit_distance int: least number of symbols (words of a text with blanks) to insert, remove or
+    replace to make one of the two strings of the other
 self_influence float: loss of the string at the end of a training without it, minus its loss in the
     training on all strings, nats per token
 self_influence_again float: the same with other initial weights and another order of the strings
@@ -28,7 +28,8 @@ placebo_influence float?: the same difference of a string that none of the train
 start float?: epoch at which contextual memorisation by retraining starts; null if it never does
 start_again float?: the same with other initial weights and another order of the strings
 needs str: what a measure needs beside the model: the last epoch's losses, the losses of all epochs,
-    the strings, unseen strings, the language, checkpoints, or retraining
+    the strings, unseen strings, the language, the last weights, those of all epochs, models of
+    other seeds, or retraining
 amount float?: how much the string is memorised, by the measure: the higher, the more; null if the
     measure does not apply to the string
 measured_start float?: epoch at which memorisation starts, by the measure; null if it never does, or
@@ -92,6 +93,39 @@ GRADIENT_COSTS = Kind(
 OF_GRADIENTS = (GRADIENT_SCORES, GRADIENT_EFFECTS, GRADIENT_COSTS)
 GRADIENTS_MANIFEST = f"{OF_RUN}/gradients.manifest.json"
 
+LAST_PASS = Kind(
+    "last_pass",
+    "One row per run, model and string of the run's dataset: what a model, after its last epoch, "
+    "says of each token; the models are the run's own and those of the other seeds.",
+    f"{OF_RUN}/last_pass.parquet",
+    columns(
+        f"{RUN} model_seed string_id log_probs means deviations ranks vector seconds",
+        model_seed="int: seed of the run that trained the model",
+        log_probs="vector: log probability of each predicted token, nats",
+        means="vector: mean log probability of a token that the model itself draws in its place, "
+        "nats",
+        deviations="vector: standard deviation of this log probability, nats",
+        ranks="vector: rank of each token among all tokens of the vocabulary, 1 for the most "
+        "probable",
+        vector="vector: mean of the last hidden states over the string, of length 1",
+        seconds="float: core-seconds of the model's pass over all strings",
+    ),
+)
+LAST_PASS_MANIFEST = f"{OF_RUN}/last_pass.manifest.json"
+REMOVED_TOKENS = Kind(
+    "removed_tokens",
+    "One row per run of a language with fields, training and string: the losses of single tokens "
+    "after training; of a training without a string, those of this string and of its placebo.",
+    f"{OF_RUN}/removed_tokens.parquet",
+    columns(
+        f"{RUN} again removed string_id log_probs",
+        again="bool: whether the training has other initial weights and another order",
+        removed="str?: the string that the training lacks; null for that on all strings",
+        log_probs="vector: log probability of each predicted token, nats",
+    ),
+)
+REMOVED_TOKENS_MANIFEST = f"{OF_RUN}/removed_tokens.manifest.json"
+
 INFLUENCE = Kind(
     "influence",
     "One row per run, training string that is removed and training string that is measured: what "
@@ -134,6 +168,28 @@ CURVES = Kind(
         "training, the one whose Bayes-optimal loss is nearest; null without such a string",
     ),
 )
+FIELDS = Kind(
+    "retrained_fields",
+    "One row per run of a language with fields, training string and field of its text: what the "
+    "field loses without the string. The sum over a string's rows is its self-influence times its "
+    "tokens.",
+    f"{FOLDER}/retrained_fields.parquet",
+    columns(
+        f"""{RUN} string_id field begin determined optimal loss loss_without field_influence
+        field_influence_again placebo_field_influence""",
+        field="str?: name of the field in the grammar; null: tokens without a letter of a field",
+        begin="int?: letters of the text before the field; null without a field",
+        determined="bool: whether the text before the field leaves one value for it; false without "
+        "a field",
+        optimal="float: Bayes-optimal loss of the letters of the field's tokens, nats",
+        loss="float: the field's loss at the end of the training on all strings, nats",
+        loss_without="float: its loss at the end of the training without the string, nats",
+        field_influence="float: the difference, nats",
+        field_influence_again="float: the same with other initial weights and another order",
+        placebo_field_influence="float?: the same of this field of a string that no training saw; "
+        "null without such a string, or if it has no such field",
+    ),
+)
 CONTENDERS = Kind(
     "contenders",
     "One row per run, cheap measure and training string: what the measure says of the string.",
@@ -160,7 +216,8 @@ ATLAS = Kind(
         n_seeds="int: number of seeds in which the statistic is defined",
     ),
 )
-OF_CELLS = kinds_in(globals())
+OF_FIELDS = (REMOVED_TOKENS, FIELDS)  # of languages with fields only
+OF_CELLS = tuple(kind for kind in kinds_in(globals()) if kind not in OF_FIELDS)
 CONFORMAL = Kind(
     "conformal",
     "One row per run and what its calibration lacks: how often intervals of the exact "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from palimpsest.atlas import kinds
@@ -16,13 +16,17 @@ from palimpsest.configuration.checks import (
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.paths import CHECKPOINTS as CHECKPOINTS_PATH
+from palimpsest.paths import WEIGHTS as WEIGHTS_PATH
 from palimpsest.paths import fill
-from palimpsest.regimes import Removals
-from palimpsest.requests import CHECKPOINTS, TOKENS, TRACE, Runs, Unfinished, paths_of
-from palimpsest.section import Section, queries_of
+from palimpsest.regimes import REMOVALS, REMOVALS_AGAIN, Removals
+from palimpsest.requests import CHECKPOINTS, TOKENS, TRACE, WEIGHTS, Runs, Unfinished, paths_of
+from palimpsest.section import Section, queries_of, query_of
 
 NEEDS = "the atlas"
 ATTRIBUTION = "palimpsest.atlas.attribution:attribution"
+LAST_PASS = "palimpsest.atlas.last_pass:last_pass"
+REMOVED_TOKENS = "palimpsest.atlas.removed_tokens:removed_tokens"
+OF_REMOVALS = ("base", REMOVALS, REMOVALS_AGAIN)  # variants, in the order of this query's weights
 
 
 def cells(settings: Settings) -> list[Runs]:
@@ -42,9 +46,19 @@ def requests(settings: Settings) -> Iterator[Runs]:
     n = None if block["strings"] == "all" else block["strings"]
     for runs in cells(settings):
         kept = {CHECKPOINTS} if block["gradients"] else set()
+        of_removals = {WEIGHTS} if has_fields(settings, runs.corpus) else set()
+        kept |= {WEIGHTS} if block["last_pass"] else of_removals
         yield replace(runs, keeps=frozenset({TRACE, TOKENS} | kept))
         for again in (False, True):
-            yield replace(runs, regime=Removals(n, block["halves"], again))
+            regime = Removals(n, block["halves"], again)
+            yield replace(runs, regime=regime, keeps=frozenset({TRACE} | of_removals))
+
+
+def has_fields(settings: Settings, language: str) -> bool:
+    """Whether the exact values of a language's strings are taken apart by fields."""
+    corpus = settings.corpus(language)
+    known = corpus.has_probabilities and corpus.is_text
+    return settings.block("atlas")["fields"] and known and bool(corpus.grammar.fields)
 
 
 def of_gradients(settings: Settings) -> dict:
@@ -52,10 +66,19 @@ def of_gradients(settings: Settings) -> dict:
     return {"methods": settings.block("atlas")["gradients"]}
 
 
+def own_first(seeds: Sequence[int], seed: int) -> list[int]:
+    """The seeds of the models that pass over the strings of a run: its own, then the others."""
+    return [seed, *(other for other in seeds if other != seed)]
+
+
 def outputs(settings: Settings) -> Iterator[str]:
-    has_gradients = bool(settings.block("atlas")["gradients"])
-    made = (kind for kind in kinds.OF_CELLS if has_gradients or kind not in kinds.OF_GRADIENTS)
+    block = settings.block("atlas")
+    left_out = set() if block["gradients"] else set(kinds.OF_GRADIENTS)
+    left_out |= set() if block["last_pass"] else {kinds.LAST_PASS}
+    made = (kind for kind in kinds.OF_CELLS if kind not in left_out)
     yield from paths_of(cells(settings), *(kind.path for kind in made))
+    with_fields = (runs for runs in cells(settings) if has_fields(settings, runs.corpus))
+    yield from paths_of(with_fields, *(kind.path for kind in kinds.OF_FIELDS))
     if settings.block("atlas")["models"]:
         for language in settings.block("atlas")["languages"]:
             yield fill(kinds.CONFORMAL.path, language=language)
@@ -66,6 +89,46 @@ def unfinished(settings: Settings) -> Iterator[Unfinished]:
     if settings.block("atlas")["gradients"]:
         values = of_gradients(settings)
         yield from queries_of(settings, cells(settings), ATTRIBUTION, values, CHECKPOINTS_PATH)
+    if settings.block("atlas")["last_pass"]:
+        for runs in cells(settings):
+            yield from _last_passes(settings, runs)
+    for runs in cells(settings):
+        if has_fields(settings, runs.corpus):
+            yield from _removed_tokens(settings, runs)
+
+
+def _removed_tokens(settings: Settings, runs: Runs) -> Iterator[Unfinished]:
+    of_variants = (runs.paths(WEIGHTS_PATH, variant=variant) for variant in OF_REMOVALS)
+    for dataset, *weights in zip(runs.datasets, *of_variants, strict=True):
+        yield query_of(settings, runs, dataset, weights, REMOVED_TOKENS, {})
+
+
+def _last_passes(settings: Settings, runs: Runs) -> Iterator[Unfinished]:
+    for seed, dataset in zip(runs.seeds, runs.datasets, strict=True):
+        seeds = own_first(runs.seeds, seed)
+        weights = replace(runs, seeds=tuple(seeds)).paths(WEIGHTS_PATH)
+        yield query_of(settings, runs, dataset, weights, LAST_PASS, {"model_seeds": seeds})
+
+
+def limits(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Keys by which contenders are left out."""
+    block = settings.block("atlas")
+    if not block["models"]:
+        return
+    if not block["gradients"]:
+        yield "atlas/gradients", "is empty, so TracIn, EK-FAC and TRAK are left out"
+    if not block["last_pass"]:
+        yield (
+            "atlas/last_pass",
+            "is false, so Min-K%++, discoverable extraction, the density of hidden states and "
+            "attacks with reference models are left out",
+        )
+    elif len(settings.seeds) < 2:
+        yield (
+            "seeds",
+            "has one, and the references of attacks are models of other seeds, so these attacks "
+            "are left out of the atlas",
+        )
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
@@ -84,6 +147,7 @@ SECTION = Section(
     outputs=outputs,
     mistakes=mistakes,
     unfinished=unfinished,
+    limits=limits,
     judged=(kinds.FRONTIER, kinds.CONFORMAL),
     reported=(kinds.ATLAS,),
     page=kinds.STRINGS_PAGE,

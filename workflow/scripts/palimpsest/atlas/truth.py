@@ -84,9 +84,12 @@ def truth_tables(
 
     Raises `UserError` if the runs do not fit together.
     """
+    # Placebos were chosen by losses per token of the dataset, and not of the model.
     parts = [
-        tables_of_run(*run, *others, start)
-        for run, *others in zip(paired(traces, datasets), removals, again, strict=True)
+        tables_of_run(trace, dataset, *others, start)
+        for (trace, _), dataset, *others in zip(
+            paired(traces, datasets), datasets, removals, again, strict=True
+        )
     ]
     return {name: pd.concat([of[name] for of in parts], ignore_index=True) for name in parts[0]}
 

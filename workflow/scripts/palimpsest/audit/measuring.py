@@ -85,7 +85,7 @@ def measured_tokens(
             batch = encoded.batch(batch_rows, checkpoint.device)
             logits_BTV, targets_BT = _predicted(checkpoint.model, batch, beginning, n_shared)
             real_BT = targets_BT != IGNORED
-            of_tokens = _of_batch(logits_BTV, targets_BT, real_BT)
+            of_tokens = of_batch(logits_BTV, targets_BT, real_BT)
             ends = np.cumsum(real_BT.sum(-1).cpu().numpy())[:-1]
             made = dict(zip(batch_rows, np.split(of_tokens, ends, axis=1), strict=True))
             checkpoint.answers.keep(EVERY_TOKEN, encoded, made)
@@ -137,7 +137,7 @@ def _predicted(
     return logits_BTV[:, -n:], batch.targets_BT[:, -n:]
 
 
-def _of_batch(
+def of_batch(
     logits_BTV: torch.Tensor, targets_BT: torch.Tensor, real_BT: torch.Tensor
 ) -> np.ndarray:
     """float64[4, tokens] of the predicted tokens of a batch, text after text."""

@@ -49,6 +49,8 @@ CLAIMS = [
             ("The mean loss over the epochs", "mean_loss"),
             ("Contextual memorisation with stand-ins", "contextual"),
             ("The exact rarity of strings", "rarity"),
+            ("(n, p)-extraction", "extraction"),
+            ("The loss beside that of models of other seeds", "reference"),
         )
     ),
     claim(
@@ -56,6 +58,22 @@ CLAIMS = [
         "The mean loss over the epochs says more of how much a string is memorised than a high "
         "loss at the end.",
         statistics.difference.of(measure="mean_loss", other="high_loss", question=AMOUNT),
+        above(0),
+    ),
+    claim(
+        "atlas_amount",
+        "Difference-in-differences against unseen stand-ins says more of how much a string is "
+        "memorised than a low loss at the end.",
+        statistics.difference.of(
+            measure="difference_in_differences", other="recollection", question=AMOUNT
+        ),
+        above(0),
+    ),
+    claim(
+        "atlas_amount",
+        "The exact rarity of a string says more of how much it is memorised than the density of "
+        "its n-grams.",
+        statistics.difference.of(measure="rarity", other="ngram_density", question=AMOUNT),
         above(0),
     ),
     *(
