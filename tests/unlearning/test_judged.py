@@ -11,12 +11,15 @@ from palimpsest import tables
 from palimpsest.errors import UserError
 from palimpsest.jobs.query import QueryFiles
 from palimpsest.sections import KINDS
-from palimpsest.statistics import clopper_pearson
+from palimpsest.statistics import clopper_pearson, student
 from palimpsest.unlearning.judging import judged as judging
 from palimpsest.unlearning.judging.jobs import PROBE, judge_of
 from palimpsest.unlearning.judging.parts import EIGHTH, SECOND, every
 from palimpsest.unlearning.judging.probe import probe
 from palimpsest.unlearning.section import SECTION
+
+# The grammar has a rule that is never reached, and says so.
+pytestmark = pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning")
 
 JUDGED = "config/judged.yaml"
 N = 40
@@ -173,6 +176,21 @@ def test_comparisons_tell_originals_and_rarely_retrained_models(true, nothing):
         assert nothing.loc[(metric, "study", "none"), "estimate"] < 0.6
 
 
+def test_an_interval_of_one_side_is_no_test_at_its_level():
+    """The mean of the retrained models is uncertain, too; a gap has an interval for both."""
+    chance = np.random.default_rng(1)
+    alone, both = [], []
+    for _ in range(1000):
+        one, other = chance.normal(size=(2, 16))
+        found = student(one).columns("estimate")
+        alone.append(judging.says_apart("auc_loss", {**found, "reference": other.mean()}))
+        gap = student(one - other)
+        least = 0.0 if gap.lower <= 0 <= gap.upper else 1.0
+        both.append(judging.says_apart("mia_gap", {"lower": least}))
+    assert 0.13 < np.mean(alone) < 0.22
+    assert 0.03 < np.mean(both) < 0.07
+
+
 def test_rows_say_apart_by_their_kind():
     row = {"estimate": -4.0, "reference": -1.0, "lower": np.nan, "upper": np.nan}
     assert judging.says_apart("ks_log_p", row)
@@ -219,6 +237,10 @@ def test_shares_know_no_more_than_their_trials_and_one_problem_has_no_interval()
     wide = judging.over_problems(pd.Series([0.0, 1.0]), n, "called")
     assert (wide.lower, wide.upper) == (0, 1)
     assert np.isnan(judging.over_problems(pd.Series([0.7]), n[:1], "called").lower)
+    near = pd.Series([0.04, 0.05, 0.06])  # many comparisons of few models in each problem
+    assert judging.over_problems(near, pd.Series([4] * 3), "study").upper < 0.08
+    assert judging.over_problems(near, pd.Series([4] * 3), "called").upper > 0.2
+    assert judging.over_problems(near * 0, pd.Series([4] * 3), "study").upper > 0.2
     missing = judging.over_problems(pd.Series([0.7, np.nan]), n, "called")
     assert missing.mean == 0.7
     assert np.isnan(missing.lower)
@@ -302,7 +324,6 @@ def probed(tmp_path_factory, on_the_cpu):
     }
 
 
-@pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning")
 def test_models_are_measured_as_they_are_rounded_and_relearning(probed):
     trained, found = probed
     strings = tables.read(trained.datasets["original"], KINDS["strings"])

@@ -376,23 +376,24 @@ def over_problems(values: pd.Series, n: pd.Series, statistic: str) -> Interval:
     """The mean over the problems in which a statistic is defined, with its interval.
 
     The interval is Student's over the problems, which differ in their strings and in all models.
-    That of a share is at least as wide as Clopper and Pearson's for as many independent trials:
-    if all problems agree, the number of trials still limits what is known. Other statistics that
-    are alike in all problems have no interval, and neither has anything in one problem.
+    That of a share of models is at least as wide as Clopper and Pearson's for as many independent
+    trials. That of a share of comparisons is theirs if all problems agree, for as many comparisons
+    as share no model; otherwise, comparisons that share models also say something. Other statistics
+    that are alike in all problems have no interval, and neither has anything in one problem.
     """
     known = values.notna()
     values, n_trials = values[known].to_numpy(dtype=float), n[known].sum()
     if len(values) < 2:
         return NO_INTERVAL._replace(mean=values.mean() if len(values) else np.nan)
-    found = student(values, DECIMALS)
-    if statistic in SHARES:
+    found, alike = student(values, DECIMALS), is_constant(values)
+    if statistic in SHARES and (alike or statistic != STUDY):
         lower, upper = clopper_pearson(found.mean, n_trials)
         return Interval(
             found.mean, max(0.0, min(found.lower, lower)), min(1.0, max(found.upper, upper))
         )
-    if is_constant(values):
+    if alike:
         return NO_INTERVAL._replace(mean=found.mean)
-    least = 0.0 if statistic == AUC else -1.0
+    least = -1.0 if statistic == DOSE else 0.0
     return Interval(found.mean, max(least, found.lower), min(1.0, found.upper))
 
 
