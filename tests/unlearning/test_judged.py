@@ -223,6 +223,21 @@ def predictions_of(n):
     return judging.by_stage(table("none", {"unlearning": loss}, 0), STRINGS)["unlearning"]
 
 
+def test_a_retrained_model_is_calibrated_by_the_others():
+    """With its own loss in the mean, retrained models would look less trained than they are."""
+    found = judging.World.of(dict(zip(NAMES, world(3, TRUE), strict=True)), STRINGS.assign(seed=3))
+    problem = found.with_forget(found.problem.forget)
+    loss = found.models["retrain"]["unlearning"].loss
+    expected = []
+    for place, own in enumerate(loss):
+        score = np.delete(loss, place, axis=0).mean(axis=0) - own
+        pairs = score[problem.forget][:, None] > score[problem.never_trained]
+        expected.append(pairs.mean())
+    values = found.values(problem, "retrain", "unlearning")["auc_calibrated"]
+    np.testing.assert_allclose(values, expected)
+    assert problem.never_trained.sum() == 20 - 12  # without placebos
+
+
 def test_models_measured_on_another_dataset_are_refused():
     found = table("none", {"unlearning": losses(np.random.default_rng(0), 2, TRAINED)}, 0)
     with pytest.raises(UserError, match="seed 0, were measured on another dataset"):
