@@ -69,6 +69,7 @@ def of_worlds(knows, seeds=(0, 1, 2)):
         [STRINGS.assign(seed=seed) for seed in seeds],
         names=NAMES,
         study=8,
+        confidence="geometric_mean",
         thresholds="exact",
         delta=1e-5,
         bin_width=0.5,

@@ -349,7 +349,7 @@ if judge_jobs:
             runtime=60,
         params:
             **made_by("palimpsest.unlearning.judging.judged:judged"),
-            **unlearning_values("thresholds", "delta", "bin_width"),
+            **unlearning_values("confidence", "thresholds", "delta", "bin_width"),
             names=judge_jobs.names,
             study=judge_jobs.block["study"],
         script:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -91,6 +90,7 @@ def judged(
     *,
     names: Sequence[str],
     study: int,
+    confidence: str,
     thresholds: str,
     delta: float,
     bin_width: float,
@@ -103,16 +103,20 @@ def judged(
     datasets : one for each problem
     names : the kinds of models: none, traced and retrain, and methods
     study : number of models of each kind in a comparison of some models with retrained models
-    thresholds, delta, bin_width : those of the forgetting quality, see `Rules`
+    confidence, thresholds, delta, bin_width : those of the forgetting quality, see `Rules`
     """
-    quality = partial(against_chance, delta=delta, thresholds=thresholds, bin_width=bin_width)
+
+    def quality_p(*nll: np.ndarray, n_tokens: np.ndarray) -> float:
+        samples = (logit_scaled_confidence(each, n_tokens, confidence) for each in nll)
+        return against_chance(*samples, delta, thresholds, bin_width).quality_p
+
     outcomes = []
     for place, strings in enumerate(datasets):
         first = place * len(names)
         tables = {name: probed[first + number] for number, name in enumerate(names)}
         world = World.of(tables, strings)
         chance = np.random.default_rng([SEED, place])
-        outcomes += [*world.outcomes(), *world.studies(study, quality, chance)]
+        outcomes += [*world.outcomes(), *world.studies(study, quality_p, chance)]
         keys = world.problem.keys
     return summarised(outcomes, {key: keys[key] for key in ("model", "language", "size")})
 
@@ -219,13 +223,13 @@ class World:
     # Comparisons of a few models with retrained models
 
     def studies(
-        self, size: int, quality: Callable, chance: np.random.Generator
+        self, size: int, quality_p: Callable[..., float], chance: np.random.Generator
     ) -> Iterator[Outcome]:
         """How often `size` models are told from retrained models by the table of metrics.
 
         Of `retrain`, both sides are retrained models with random labels, so the share is that of
-        false alarms. Models are drawn for each comparison; the number of comparisons that share no
-        model stands for their number.
+        false alarms. Models are drawn for each comparison; `n` is the number of comparisons that
+        share no model.
         """
         sets = [self.with_forget(self.problem.forget), self.with_forget(self.placebos)]
         found = [{n: self.values(each, n, AS_IS) for n in DOSES} for each in sets]
@@ -234,7 +238,7 @@ class World:
             for _ in range(STUDIES):
                 places = _draw(chance, self.models, name, size)
                 for problem, values, counts in zip(sets, found, told, strict=True):
-                    for metric, is_told in self._verdicts(problem, values, name, places, quality):
+                    for metric, is_told in self._verdicts(problem, values, name, places, quality_p):
                         counts.setdefault(metric, []).append(is_told)
             n = len(self.models[name][AS_IS].nll) // (2 * size if name == RETRAIN else size)
             for metric, verdicts in told[0].items():
@@ -247,7 +251,7 @@ class World:
         values: dict[str, Values],
         name: str,
         places: tuple[np.ndarray, np.ndarray],
-        quality: Callable,
+        quality_p: Callable[..., float],
     ) -> Iterator[tuple[str, bool]]:
         one, other = (self.models[n][AS_IS] for n in (name, RETRAIN))
         loss = one.loss[places[0]], other.loss[places[1]]
@@ -262,8 +266,7 @@ class World:
         for metric, row in rows_of_predictions(few, reference, NONE):
             yield metric, says_apart(metric, row)
         n_tokens = one.n_tokens[problem.forget]
-        confidences = [logit_scaled_confidence(each * n_tokens, n_tokens) for each in samples]
-        yield QUALITY, quality(*confidences, seed=0).quality_p <= LEVEL
+        yield QUALITY, quality_p(*(each * n_tokens for each in samples), n_tokens=n_tokens) <= LEVEL
 
 
 def _judged(values: Values, name: str) -> np.ndarray:
