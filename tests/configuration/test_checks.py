@@ -289,8 +289,8 @@ WRONG = {
         "(did you mean 'memorisation'?)",
     ),
     "a key of a section": (
-        "methods: [scrub]",
-        "unknown key 'methods'; known: title, short_report",
+        "ablation: true",
+        "unknown key 'ablation'; known: title, short_report",
         "; it is a key of the block unlearning",
     ),
     "a study": (
@@ -575,11 +575,12 @@ def test_a_missing_key_is_named():
         "tests": 32,
     }
     transfer = {"languages": ["L1"], "tuning_seeds": [0], "seeds": [1], "n": 2}
+    judge = {"seeds": [7], "n": 19, "study": 4, "methods": [], "relearn": 2}
     null = {
         "memorisation": {"studies": {"adapters": adapters, "fields": fields, "exposure": exposure}},
         "density": {"approximation": approximation},
         "information": {"finetuned": finetuned},
-        "unlearning": {"transfer": transfer},
+        "unlearning": {"transfer": transfer, "judge": judge},
     }
     whole = laid_over(configuration(DEFAULT), null)
     for path in missing:

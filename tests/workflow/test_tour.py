@@ -24,9 +24,18 @@ from palimpsest.models.alphabets import TEXT_VOCABULARY
 from palimpsest.profiles.interventions import DILUTED, STREAM, stream_without
 from palimpsest.regimes import of_replicate
 from palimpsest.sections import FIGURES, KINDS, NAMES
-from palimpsest.unlearning.kinds import SEARCHED, STAGES, TUNING, UNLEARNED, UNLEARNED_MODELS
+from palimpsest.unlearning.kinds import (
+    JUDGED,
+    PROBED,
+    SEARCHED,
+    STAGES,
+    TUNING,
+    UNLEARNED,
+    UNLEARNED_MODELS,
+)
 
-OF_SEARCH = (SEARCHED, TUNING)  # which only the target unlearning_tuning makes
+# Which only the targets unlearning_tuning and unlearning_judged make
+OF_SEARCH = (SEARCHED, TUNING, PROBED, JUDGED)
 # Not made, because no method of the tour both erases and repairs
 OF_BOTH_ROLES = "unlearning_ablation"
 # Not made, because the tour has no checkpoint to ask; the study in environments has

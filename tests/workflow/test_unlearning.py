@@ -132,6 +132,21 @@ def test_settings_are_searched_on_demand_and_nothing_else_changes(copy_of_finish
     assert "Nothing to be done" in dry.stdout
 
 
+def test_metrics_are_judged_on_demand(project):
+    """With models of its own, of which some are trained on an eighth of the forget strings."""
+    judge = "{seeds: [7, 8], n: 19, study: 4, methods: [finetune], relearn: 2}"
+    asked = f"unlearning={{judge: {judge}, runs_per_job: 19}}"
+    assert project.jobs("unlearning_judged", "--config", asked) == {
+        "unlearning_judged": 1,
+        "dataset_forgetting": 2,
+        "dataset_traced_forgetting": 2,
+        "train_replicates": 8,  # of each problem, two of retrained models
+        "probe_models": 2,
+        "judge_metrics": 1,
+        "total": 16,
+    }
+
+
 # Kills
 
 QUICK = "{repair: finetune, share: 0.5, rate: 0.5}"

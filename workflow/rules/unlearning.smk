@@ -292,6 +292,77 @@ if transfer_jobs:
             "../scripts/make.py"
 
 
+if judge_jobs:
+
+    use rule dataset_forgetting as dataset_traced_forgetting with:
+        output:
+            strings=with_variants(paths.DATASET, [TRACED]),
+        log:
+            "logs/dataset_traced_forgetting/{language}/n{size}-seed{seed}.log",
+        benchmark:
+            "benchmarks/dataset_traced_forgetting/{language}/n{size}-seed{seed}.tsv"
+        params:
+            **making([TRACED], split=INDEPENDENT),
+            options=unlearning_values("validation", "groups", "share"),
+
+    rule probe_models:
+        input:
+            corpus=corpus,
+            pretrained=ancient(pretrained_files),
+            dataset=ORIGINAL_DATASET,
+            weights=weights_to_probe,
+        output:
+            probed=by_method(forgotten.PROBED.path, judge_jobs.names),
+            manifest=by_method(forgotten.PROBED_MANIFEST, judge_jobs.names),
+        log:
+            "logs/probe_models/{recipe}/{model}/{language}/n{size}-seed{seed}.log",
+        benchmark:
+            "benchmarks/probe_models/{recipe}/{model}/{language}/n{size}-seed{seed}.tsv"
+        conda:
+            "../../envs/training.yaml"
+        threads: training_threads
+        resources:
+            mem_mb=training_memory,
+            runtime=probe_minutes,
+            gpu=training_gpus,
+            checkpoint_every=checkpoint_every,
+        params:
+            **asking(PROBE, judge_jobs.values()),
+        shell:
+            query_command("probed")
+
+    rule judge_metrics:
+        input:
+            probed=of_judging_problems(judge_jobs.probed),
+            datasets=of_judging_problems(judge_jobs.datasets),
+        output:
+            table=forgotten.JUDGED.path,
+        log:
+            "logs/judge_metrics/{recipe}/{model}/{language}/n{size}.log",
+        benchmark:
+            "benchmarks/judge_metrics/{recipe}/{model}/{language}/n{size}.tsv"
+        conda:
+            "../../envs/analysis.yaml"
+        threads: 1
+        resources:
+            mem_mb=8000,
+            runtime=60,
+        params:
+            **made_by("palimpsest.unlearning.judging.judged:judged"),
+            **unlearning_values("confidence", "thresholds", "delta", "bin_width"),
+            names=judge_jobs.names,
+            study=judge_jobs.block["study"],
+        script:
+            "../scripts/make.py"
+
+
+# Metrics of unlearning, judged on models of known training. Only this target makes these files.
+rule unlearning_judged:
+    input:
+        judge_jobs.tables() if judge_jobs else [],
+    localrule: True
+
+
 # The settings of methods, compared on problems of their own. Only this target makes these files.
 rule unlearning_tuning:
     input:

@@ -1,7 +1,8 @@
 # Inputs, parameters and resources of the rules of unlearning.
 from palimpsest.datasets.sampling import INDEPENDENT
 from palimpsest.unlearning import kinds as forgotten
-from palimpsest.unlearning.interventions import DRAWN, ORIGINAL, RETAIN
+from palimpsest.unlearning.interventions import DRAWN, TRACED, ORIGINAL, RETAIN
+from palimpsest.unlearning.judging.jobs import PROBE, judge_of
 from palimpsest.unlearning.run.jobs import EXPORT, RESIDUAL, SCORED, UNLEARN, UnlearningRun, jobs_of
 from palimpsest.unlearning.tuning.jobs import SEARCH, search_of, transfer_of
 
@@ -9,6 +10,7 @@ unlearning_block = settings.block("unlearning")
 unlearning_jobs = jobs_of(settings) if unlearning_block else None
 search_jobs = search_of(settings) if unlearning_block else None
 transfer_jobs = transfer_of(settings) if unlearning_block else None
+judge_jobs = judge_of(settings) if unlearning_block else None
 ORIGINAL_DATASET = fill(paths.DATASET, variant=ORIGINAL)
 # The figure of the search, which is of no language
 TUNING_FIGURES = {
@@ -91,6 +93,20 @@ def weights_to_transfer_with(wildcards):
     return transfer_jobs.weights(unlearning_run(wildcards))
 
 
+def weights_to_probe(wildcards):
+    """The files with the weights of all models of a problem that judges metrics."""
+    return judge_jobs.weights(unlearning_run(wildcards))
+
+
+def of_judging_problems(files):
+    """An input function: the files of all problems of one model and language."""
+
+    def of_problems(wildcards):
+        return files(judge_jobs.of(wildcards.model, wildcards.language))
+
+    return of_problems
+
+
 def of_other_problems(files):
     """An input function: the files of all problems of one model and language."""
 
@@ -113,6 +129,11 @@ def export_minutes(wildcards, attempt):
 def search_minutes(wildcards, attempt):
     """Minutes of a job that tries settings, more at every attempt."""
     return minutes_of(search_jobs.n_unlearnings, wildcards, attempt)
+
+
+def probe_minutes(wildcards, attempt):
+    """Minutes of a job that measures the models of a problem, more at every attempt."""
+    return minutes_of(judge_jobs.n_unlearnings, wildcards, attempt)
 
 
 def transfer_minutes(wildcards, attempt):

@@ -21,7 +21,8 @@ from palimpsest.datasets.build import DatasetRequest, tabulate, together
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import Notice, UserError
 from palimpsest.plain_text import stripped_lines
-from palimpsest.unlearning.interventions import FORGET, ORIGINAL, RETAIN
+from palimpsest.unlearning.interventions import FORGET, ORIGINAL, RETAIN, TRACED
+from palimpsest.unlearning.judging.parts import EIGHTH, every
 
 
 def original(request: DatasetRequest) -> pd.DataFrame:
@@ -32,6 +33,14 @@ def original(request: DatasetRequest) -> pd.DataFrame:
 def retain(request: DatasetRequest) -> pd.DataFrame:
     """The training set without the forget set; the options are the same as for `original`."""
     return _both(request)[RETAIN]
+
+
+def traced(request: DatasetRequest) -> pd.DataFrame:
+    """The training set with every eighth of the strings to forget, see `every`."""
+    frame = original(request)
+    is_forgotten = (frame["split"] == "forget").to_numpy()
+    left_out = is_forgotten & ~every(EIGHTH, is_forgotten)
+    return frame.assign(variant=TRACED, count=frame["count"].mask(left_out, 0))
 
 
 def _both(request: DatasetRequest) -> dict[str, pd.DataFrame]:

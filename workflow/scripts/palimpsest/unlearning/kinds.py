@@ -7,6 +7,7 @@ FOLDER = "results/unlearning/{recipe}/{model}/{language}/n{size}-seed{seed}"
 UNLEARNED_FOLDER = f"{FOLDER}/unlearned/{{method}}/runs-{{first}}-{{last}}"
 UNLEARNED_MANIFEST = f"{UNLEARNED_FOLDER}/manifest.json"
 MODEL_FOLDER = f"{FOLDER}/unlearned/{{method}}/model-{{origin}}"  # of Hugging Face
+PROBED_MANIFEST = f"{FOLDER}/judge/{{method}}/manifest.json"
 SEARCH_FOLDER = f"{FOLDER}/search/{{method}}"
 SEARCH_MANIFEST = f"{SEARCH_FOLDER}/manifest.json"
 TRANSFER_FOLDER = f"{FOLDER}/transfer/{{method}}"
@@ -166,6 +167,18 @@ gap_closed float: rise of the forget strings' loss, as a share of the rise to re
 retain_ratio float: loss of retained strings, divided by the original models' loss
 unseen_ratio float: loss of unseen test strings, divided by the original models' loss
 n_problems int: number of problems of the search
+statistic str: auc: how often a model has more than a retrained one; called: share of the
+    models that are called trained on the strings, at 5 %; dose: rank correlation with the share of
+    the forget strings in training; kept_4_bit and kept_relearned: of the models that are called so,
+    the share that still is with weights of 4 bits, and after relearning other strings;
+    returned_4_bit and returned_relearned: of the models that are not called so, the share that is
+    then; study: share of comparisons of a few models with retrained models that tell them apart
+n_compared int: number of models that the estimate is about, over all problems; of study, of
+    comparisons that share no model
+placebo float?: the same estimate on strings that no model was trained on; of kept_ and returned_,
+    on the forget strings, of retrained models; null: undefined
+placebo_lower float?: lower end of its interval
+placebo_upper float?: upper end of its interval
 allowed bool: whether the cost is within the cut-off
 chosen bool: whether the point is its method's best
 """)
@@ -207,6 +220,42 @@ SEARCHED = Kind(
         """,
         retain_loss="float: of the retained strings, nats per token",
         unseen_loss="float: of some test strings that no model was trained on",
+    ),
+)
+PROBED = Kind(
+    "unlearning_probed",
+    "One row per model, stage and string: how well models predict that judge metrics.",
+    f"{FOLDER}/judge/{{method}}/probed.parquet",
+    columns(
+        """
+        model language size seed method stage origin string_id nll n_tokens n_correct rank_sum min_k
+        min_k_plus n_last_correct
+        """,
+        method="str: none: original models; traced: models that are trained on an eighth of the "
+        "strings to forget; retrain: retrained models; or an unlearning method",
+        stage="str: unlearning: the models as they are; 4-bit: with weights rounded to 4 bits; "
+        "relearning: after training on every second forget string",
+    ),
+)
+JUDGED = Kind(
+    "unlearning_judged",
+    "One row per metric, statistic and kind of models: whether the metric tells what models were "
+    "trained on.",
+    "results/unlearning/{recipe}/{model}/{language}/judged-n{size}.parquet",
+    columns(
+        """
+        model language size metric statistic method n_compared n_problems estimate lower upper
+        placebo placebo_lower placebo_upper
+        """,
+        metric="str: a metric of the table unlearning_metrics; loss, accuracy, relearned_loss (of "
+        "the strings that are learned again, afterwards) or forgetting_quality",
+        method="str: the models that the estimate is about: none: original models; traced: models "
+        "that are trained on an eighth of the strings to forget; retrain: further retrained "
+        "models; or an unlearning method",
+        estimate="float: mean over the problems",
+        lower="float?: lower end of the 95 % interval over the problems; null: one problem, or all "
+        "are alike",
+        n_problems="int: number of problems in which the estimate is defined",
     ),
 )
 EPSILONS = Kind(
@@ -438,4 +487,6 @@ KINDS = (
     ABLATION,
     TUNING,
     TRANSFER,
+    PROBED,
+    JUDGED,
 )

@@ -21,9 +21,10 @@ from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError, nearest
 from palimpsest.requests import Runs, Unfinished
-from palimpsest.section import Derived, Section, query_of
+from palimpsest.section import Derived, Part, Section, query_of
 from palimpsest.unlearning import kinds, own_records
 from palimpsest.unlearning.interventions import DRAWN, INTERVENTIONS, UNLEARNED
+from palimpsest.unlearning.judging.jobs import PROBE, judge_of
 from palimpsest.unlearning.methods import methods_of, read_methods
 from palimpsest.unlearning.run.jobs import (
     UNLEARN,
@@ -70,9 +71,10 @@ def unfinished(settings: Settings) -> Iterator[Unfinished]:
         for first, last in jobs.jobs(one.model):
             weights, values = jobs.weights(one, first, last), jobs.values(first, last)
             yield _asked(settings, one, weights, UNLEARN, values)
-    for each in filter(None, (search, transfer_of(settings))):
-        for one in each.unlearning_runs:
-            yield _asked(settings, one, each.weights(one), SEARCH, each.values())
+    asked = (search, SEARCH), (transfer_of(settings), SEARCH), (judge_of(settings), PROBE)
+    for each, query in asked:
+        for one in each.unlearning_runs if each else ():
+            yield _asked(settings, one, each.weights(one), query, each.values())
 
 
 def _asked(
@@ -99,8 +101,15 @@ def outputs(settings: Settings) -> Iterator[str]:
 
 
 def on_demand(settings: Settings) -> Iterator[Runs]:
-    """The models of the problems on which `unlearning_tuning` compares settings of methods."""
-    return search_of(settings).requests()
+    """The models of the problems of `unlearning_tuning` and of `unlearning_judged`."""
+    yield from search_of(settings).requests()
+    yield from judged_models(settings)
+
+
+def judged_models(settings: Settings) -> Iterator[Runs]:
+    """The models that judge metrics, which only the target `unlearning_judged` needs."""
+    if judge := judge_of(settings):
+        yield from judge.requests()
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
@@ -138,6 +147,19 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from _zero_stage(settings, block)
 
 
+def mistakes_in_judge(settings: Settings) -> Iterator[Mistake]:
+    judge = judge_of(settings)
+    if not judge:
+        return
+    n, study = judge.block["n"], judge.block["study"]
+    if study > n:
+        yield Mistake(
+            "unlearning/judge/study",
+            f"{study} models of each kind are more than unlearning/judge/n, which is {n}",
+        )
+    yield from _unknown_methods(judge.jobs, "unlearning/judge/methods", judge.block["methods"])
+
+
 def _languages(block: dict) -> dict[str, list[str]]:
     transfer = block["transfer"]
     return {
@@ -172,8 +194,12 @@ def _methods(jobs: UnlearningJobs) -> Iterator[Mistake]:
         for name in methods.keys() & OTHER_MODELS:
             what = "is the name of other models in the tables; give the method another"
             yield Mistake(f"{where}{name}", what)
-    for place, name in enumerate(jobs.block["methods"]):
-        key = f"unlearning/methods[{place}]"
+    yield from _unknown_methods(jobs, "unlearning/methods", jobs.block["methods"])
+
+
+def _unknown_methods(jobs: UnlearningJobs, where: str, names: list[str]) -> Iterator[Mistake]:
+    for place, name in enumerate(names):
+        key = f"{where}[{place}]"
         if name in ENDS:
             yield Mistake(key, f"{name!r} is always there; leave it out")
         elif name not in jobs.table:
@@ -181,7 +207,7 @@ def _methods(jobs: UnlearningJobs) -> Iterator[Mistake]:
             yield Mistake(
                 key,
                 f"unknown method {name!r}; known: {', '.join(known)}{nearest(name, known)}. "
-                f"Add it to unlearning/own_methods, or to {table}",
+                f"Add it to unlearning/own_methods, or to {jobs.block['table']}",
             )
 
 
@@ -315,6 +341,7 @@ SECTION = Section(
     mistakes=mistakes,
     unused=unused,
     targets=("unlearning_tuning",),
+    parts=(Part("unlearning_judged", "unlearning/judge", mistakes_in_judge, judged_models),),
     derived=derived,
     unfinished=unfinished,
     on_demand=on_demand,

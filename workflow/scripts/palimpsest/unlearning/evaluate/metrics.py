@@ -103,10 +103,10 @@ def metrics(problem: Problem, methods: Iterable[UnlearnedModels]) -> pd.DataFram
     Source: Are we making progress in unlearning?, sections 6 (Q4), A.5 and A.11; the other papers
     are named in the functions.
     """
-    paired = _of_traces(
+    paired = of_traces(
         problem,
         problem.retrained.of(problem.stock.retrained),
-        calibration=_mean_of_others(problem.reference.loss)[problem.stock.retrained],
+        calibration=mean_of_others(problem.reference.loss)[problem.stock.retrained],
     )
     measured = {method.name: _measured(problem, method) for method in methods}
     ideal = measured.get(RETRAIN)
@@ -114,13 +114,16 @@ def metrics(problem: Problem, methods: Iterable[UnlearnedModels]) -> pd.DataFram
     rows = [
         {**problem.keys, "method": name, "metric": metric, **row}
         for name, one in measured.items()
-        for metric, row in (*_of_predictions(one, reference, name), *_of_weights(one, ideal, name))
+        for metric, row in (
+            *rows_of_predictions(one, reference, name),
+            *_of_weights(one, ideal, name),
+        )
     ]
     return pd.DataFrame(rows)
 
 
 @dataclass(frozen=True)
-class _Measured:
+class Measured:
     """What is known of a method's models.
 
     `pairs` int[models] are the places of the models in the stock of the problem. `values` maps a
@@ -133,16 +136,16 @@ class _Measured:
     relearned: Relearned
 
 
-def _measured(problem: Problem, method: UnlearnedModels) -> _Measured:
+def _measured(problem: Problem, method: UnlearnedModels) -> Measured:
     pairs = _distinct(method, problem.stock)
     members = Members(*(names[pairs] for names in problem.stock))
     predictions, forget = method.of(members), problem.forget
     p = ks_p_value(predictions.loss[:, forget], problem.reference.loss[:, forget])
-    values = _of_traces(problem, predictions, problem.reference.loss.mean(axis=0))
-    values |= _of_tokens(problem, method.measured_of(members))
+    values = of_traces(problem, predictions, problem.reference.loss.mean(axis=0))
+    values |= of_tokens(problem, method.measured_of(members))
     costs = {name: _cost(method, members, name) for name in (*DISTANCES, *RELEARNING)}
     values |= {name: costs[name][~np.isnan(costs[name])] for name in DISTANCES}
-    return _Measured(pairs, values, np.log(p), tried(*(costs[name] for name in RELEARNING)))
+    return Measured(pairs, values, np.log(p), tried(*(costs[name] for name in RELEARNING)))
 
 
 def _distinct(method: UnlearnedModels, stock: Members) -> np.ndarray:
@@ -160,7 +163,7 @@ def _cost(method: UnlearnedModels, members: Members, column: str) -> np.ndarray:
     return method.values(column, members)
 
 
-def _of_traces(
+def of_traces(
     problem: Problem, predictions: Predictions, calibration: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Metrics float[models] that traces are enough for.
@@ -180,7 +183,7 @@ def _of_traces(
     }
 
 
-def _of_tokens(problem: Problem, predictions: Predictions | None) -> dict[str, np.ndarray]:
+def of_tokens(problem: Problem, predictions: Predictions | None) -> dict[str, np.ndarray]:
     """Metrics float[models] that need every token; empty arrays without predictions."""
     if predictions is None or predictions.tokens is None:
         return dict.fromkeys(FROM_TOKENS, np.empty(0))
@@ -199,14 +202,14 @@ def _auc(problem: Problem, score: np.ndarray) -> np.ndarray:
     return auc(score[:, problem.forget], score[:, problem.never_trained])
 
 
-def _mean_of_others(loss: np.ndarray) -> np.ndarray:
+def mean_of_others(loss: np.ndarray) -> np.ndarray:
     """Mean float[models, strings] over all other models; NaN for one model."""
     others = len(loss) - 1
     return (loss.sum(axis=0) - loss) / others if others else np.full_like(loss, np.nan)
 
 
-def _of_predictions(
-    one: _Measured, reference: dict[str, np.ndarray], name: str
+def rows_of_predictions(
+    one: Measured, reference: dict[str, np.ndarray], name: str
 ) -> Iterator[tuple[str, dict]]:
     values = one.values
     for metric, of in (("accuracy_gap", "accuracy"), ("mia_gap", "mia_accuracy")):
@@ -222,7 +225,7 @@ def _of_predictions(
     yield "ks_log_p", _row(of_test, UNIFORM, values["accuracy"])
 
 
-def _of_weights(one: _Measured, ideal: _Measured | None, name: str) -> Iterator[tuple[str, dict]]:
+def _of_weights(one: Measured, ideal: Measured | None, name: str) -> Iterator[tuple[str, dict]]:
     """Name and row of each metric in the table `unlearned_models`; the ends may have no rows."""
     steps, of_ideal = one.relearned.steps, ideal.relearned if ideal else tried(*np.empty((2, 0)))
     for metric, function in (

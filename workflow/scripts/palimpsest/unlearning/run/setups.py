@@ -14,13 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from palimpsest.unlearning.interventions import TRACED
+
 FULL, REUSE_N_N, REUSE_N_1, BOOTSTRAP = SETUPS = ("full", "reuse-n-n", "reuse-n-1", "bootstrap")
 RETRAIN, NONE = ENDS = ("retrain", "none")  # the ideal, and doing nothing (the original models)
 # Of methods: the paper compares the first two, and has a baseline for both.
 COMPETITION, LITERATURE, BASELINE = SOURCES = ("competition", "literature", "baseline")
 INNOCENT = "innocent"  # retrained models that are trained by another recipe; no method
 RETRAINED = "retrained"  # the models that methods are compared with; `retrain` are further ones
-OTHER_MODELS = (*ENDS, INNOCENT, RETRAINED)  # no method has the name of one of these
+OTHER_MODELS = (*ENDS, INNOCENT, RETRAINED, TRACED)  # no method has such a name
 
 
 def retraining_steps(epochs: int, n_retain: int, batch_size: int) -> int:

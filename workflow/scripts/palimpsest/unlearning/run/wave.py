@@ -19,7 +19,7 @@ from palimpsest.unlearning.kinds import STAGES
 from palimpsest.unlearning.methods import Method
 from palimpsest.unlearning.methods.losses import cross_entropy
 from palimpsest.unlearning.methods.sets import FORGET
-from palimpsest.unlearning.methods.task import Task
+from palimpsest.unlearning.methods.task import ModelsBatch, Task
 from palimpsest.unlearning.run.method_models import Curve, MethodModels, Relearning
 from palimpsest.unlearning.run.rounding import rounded_to_4_bits
 from palimpsest.unlearning.run.workbench import MEASURED, Workbench
@@ -69,7 +69,7 @@ class UnlearningWave:
 
     def keep(self, n: int) -> None:
         """Keep the weights of the first `n` models as they are now, for what follows."""
-        self._ended = {place: self._weights_of(place) for place in self._first(n)}
+        self._ended = {place: weights_of(self.models, place) for place in self._first(n)}
 
     def _first(self, n: int) -> np.ndarray:
         """Indices of the models of the first `n` origins, each origin's first unlearning only."""
@@ -102,10 +102,7 @@ class UnlearningWave:
         if not len(places):
             return
         models = self.workbench.holder.open([self._ended[place] for place in places])
-        with models.weights() as weights:
-            for name, weight in weights.items():
-                if len(models.shapes[name]) > 1:
-                    weight.copy_(rounded_to_4_bits(weight))
+        round_to_4_bits(models)
         self._measured_stage(ROUNDED, None, 0, places, models)
 
     def relearn(self, relearning: Relearning) -> None:
@@ -128,9 +125,7 @@ class UnlearningWave:
         task = workbench.task(models, [seeds[place] for place in places], cutoff=0)
         losses = [workbench.set_loss(FORGET, self.measured[places])]
         self._add_stage(RELEARNING, None, 0, places, {FORGET: losses[0]})
-        for step, batch in enumerate(_steps(task, relearning.steps), start=1):
-            loss_M = cross_entropy(models.logits(batch.ids_MBT), batch.targets_MBT)
-            models.step(loss_M, torch.full((models.count,), rate))
+        for step in steps_of_relearning(task, relearning.steps, rate):
             losses.append(workbench.losses(models, (FORGET,))[FORGET])
             self._add_stage(RELEARNING, None, step, places, {FORGET: losses[-1]})
         reached = np.stack(losses) <= goal
@@ -208,10 +203,6 @@ class UnlearningWave:
             self.workbench.keys["seed"], purpose, self.origins, self.unlearning_replicates
         )
 
-    def _weights_of(self, place: int) -> dict[str, torch.Tensor]:
-        with self.models.weights() as weights:
-            return {name: tensor[place].to("cpu", copy=True) for name, tensor in weights.items()}
-
     def _distance(self, variant: str) -> np.ndarray:
         """L2 distance float64[models] of all weights from the paired model; NaN without one."""
         squares = np.full(len(self.origins), np.nan)
@@ -236,7 +227,30 @@ def seeds_of(
     ]
 
 
-def _steps(task: Task, n: int) -> Iterator:
+def weights_of(models: Models, place: int) -> dict[str, torch.Tensor]:
+    """A copy of one model's weights."""
+    with models.weights() as weights:
+        return {name: tensor[place].to("cpu", copy=True) for name, tensor in weights.items()}
+
+
+def round_to_4_bits(models: Models) -> None:
+    """Round all matrices of some models, see `rounded_to_4_bits`."""
+    with models.weights() as weights:
+        for name, weight in weights.items():
+            if len(models.shapes[name]) > 1:
+                weight.copy_(rounded_to_4_bits(weight))
+
+
+def steps_of_relearning(task: Task, n: int, rate: float) -> Iterator[int]:
+    """Train the models of a task on its forget set for n steps; the number of each, from 1."""
+    models = task.models
+    for step, batch in enumerate(_batches(task, n), start=1):
+        loss_M = cross_entropy(models.logits(batch.ids_MBT), batch.targets_MBT)
+        models.step(loss_M, torch.full((models.count,), rate))
+        yield step
+
+
+def _batches(task: Task, n: int) -> Iterator[ModelsBatch]:
     epoch = 0
     while n > 0:
         epoch += 1
