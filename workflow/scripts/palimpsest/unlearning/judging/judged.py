@@ -1,9 +1,8 @@
 """Whether metrics of unlearning tell what models were trained on, and whether this lasts.
 
-What every model was trained on is known: it was trained with all forget strings, with an eighth of
-them,
-or with none. A metric gives a number for every model. A model is called trained on the forget
-strings if its number is among the largest of those of retrained models, at a level of 5 %.
+What every model was trained on is known: all forget strings, an eighth of them, or none. A metric
+gives a number for every model. A model is called trained on the forget strings if its number is
+among the largest of those of retrained models, at a level of 5 %.
 
 Source: OpenUnlearning (Dorna et al., 2025), section 4: a metric is faithful if it separates models
 with a knowledge from models without, and robust if relearning and rounding of weights do not change
