@@ -11,10 +11,10 @@ from helpers.unlearning_world import FORGET, losses, unlearned, world
 from palimpsest import tables
 from palimpsest.errors import UserError
 from palimpsest.sections import KINDS
-from palimpsest.statistics import student
+from palimpsest.statistics import NO_INTERVAL, Interval, student
 from palimpsest.unlearning.attacks.membership import auc, membership_accuracy, privleak
 from palimpsest.unlearning.evaluate.equality import equal_methods, refuse_equal
-from palimpsest.unlearning.evaluate.metrics import metrics
+from palimpsest.unlearning.evaluate.metrics import differs, metrics
 
 METRICS = [
     "accuracy_gap",
@@ -244,3 +244,25 @@ def test_scikit_learn_is_not_imported():
     path = {"PYTHONPATH": "workflow/scripts"}
     done = subprocess.run([sys.executable, "-c", code], env=path, capture_output=True, check=True)
     assert done.stdout.split() == [b"False"]
+
+
+def test_a_difference_counts_the_chance_of_both_sides():
+    """Of models that are alike, 5 % differ; an interval of one side alone would say 16 %."""
+    chance = np.random.default_rng(1)
+    both, alone = [], []
+    for _ in range(2000):
+        one, other = map(student, chance.normal(size=(2, 16)))
+        both.append(differs(one, other))
+        alone.append(differs(one, Interval(other.mean, np.nan, np.nan)))
+    assert 0.035 < np.mean(both) < 0.065
+    assert 0.13 < np.mean(alone) < 0.2
+
+
+def test_what_differs_is_said_of_each_row():
+    """By its interval and that of the reference; not without an interval."""
+    found = Interval(0.6, 0.55, 0.65)
+    assert differs(found, Interval(0.5, np.nan, np.nan))
+    assert not differs(found, Interval(0.5, 0.4, 0.6))
+    assert differs(found, Interval(0.7, 0.68, 0.72))
+    assert differs(Interval(0.6, np.nan, np.nan), found) is None
+    assert differs(found, NO_INTERVAL) is None

@@ -330,8 +330,15 @@ METRICS = Kind(
     "One row per method and metric: other measures of forgetting from the literature.",
     f"{FOLDER}/metrics.parquet",
     columns(
-        "model language size seed method metric estimate lower upper reference n_models",
+        "model language size seed method metric estimate lower upper reference reference_lower "
+        "reference_upper differs n_models",
         lower="float?: lower end of the 95 % interval",
+        reference_lower="float?: lower end of the 95 % interval of the reference; null where it "
+        "is a number that does not depend on chance, and likewise for fewer than two models",
+        reference_upper="float?: its upper end; null likewise",
+        differs="bool?: whether the estimate differs from the reference, by a test at 5 % that "
+        "counts the chance of both; null without an interval, and where both are of the same "
+        "models",
         n_models="int: number of models in the estimate",
     ),
 )

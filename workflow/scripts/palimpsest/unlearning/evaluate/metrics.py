@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from palimpsest.statistics import Interval, student
+from palimpsest.statistics import CONFIDENCE, NO_INTERVAL, Interval, student
 from palimpsest.unlearning.attacks.kolmogorov import ks_p_value
 from palimpsest.unlearning.attacks.membership import auc, membership_accuracy, privleak, zlib_bytes
 from palimpsest.unlearning.evaluate.extraction import (
@@ -39,6 +39,7 @@ FROM_TRACES = (
 FROM_TOKENS = ("auc_min_k", "auc_min_k_plus", "extraction", "extraction_strength")
 RELEARNING = ("relearn_steps", "relearn_limit")
 UNIFORM = -1.0  # mean of log p if all p-values are equally probable
+LEVEL = 1 - CONFIDENCE
 
 
 def metrics(problem: Problem, methods: Iterable[UnlearnedModels]) -> pd.DataFrame:
@@ -55,7 +56,9 @@ def metrics(problem: Problem, methods: Iterable[UnlearnedModels]) -> pd.DataFram
 
     The reference of a metric is its value for retrained models, that is, for ideal unlearning: the
     paired retrained models, unless said otherwise. The rows of `retrain` compare other retrained
-    models with these, so they show what is found where there is nothing to find.
+    models with these, so they show what is found where there is nothing to find. Whether a metric
+    differs from its reference is a test at 5 %, which counts the chance of both; a p-value is one
+    itself.
 
     accuracy_gap : distance between the mean accuracy of unlearned models and the mean accuracy of
         retrained models. Accuracy is the share of right tokens of the forget strings, with copies.
@@ -215,14 +218,16 @@ def rows_of_predictions(
     for metric, of in (("accuracy_gap", "accuracy"), ("mia_gap", "mia_accuracy")):
         yield metric, _gap(values[of], reference[of][one.pairs])
     for metric in (*FROM_TRACES, *FROM_TOKENS):
-        yield metric, _row(student(values[metric]), _mean(reference.get(metric)), values[metric])
+        compared = student(reference.get(metric, np.empty(0)))
+        # Of `retrain`, the reference of these metrics is itself.
+        itself = RETRAIN if name == RETRAIN and metric in FROM_TOKENS else ""
+        yield metric, _row(student(values[metric]), compared, values[metric], itself)
     for metric, of in (("privleak", "auc_min_k"), ("privleak_loss", "auc_loss")):
         itself = name == RETRAIN and of in FROM_TOKENS
         compared = np.empty(0) if itself else values[of]
         found = privleak(compared, reference.get(of, np.empty(0)))
-        yield metric, _row(found, 0.0, compared)
-    of_test = Interval(one.ks_log_p, np.nan, np.nan)
-    yield "ks_log_p", _row(of_test, UNIFORM, values["accuracy"])
+        yield metric, _row(found, Interval(0.0, np.nan, np.nan), compared)
+    yield "ks_log_p", _of_test(one.ks_log_p, values["accuracy"])
 
 
 def _of_weights(one: Measured, ideal: Measured | None, name: str) -> Iterator[tuple[str, dict]]:
@@ -232,26 +237,49 @@ def _of_weights(one: Measured, ideal: Measured | None, name: str) -> Iterator[tu
         ("relearn_steps", restricted_mean),
         ("relearn_not_reached", share_not_reached),
     ):
-        yield metric, _row(function(one.relearned), function(of_ideal).mean, steps)
+        yield metric, _row(function(one.relearned), function(of_ideal), steps, name)
     p = np.nan if name == RETRAIN else logrank_p_value(one.relearned, of_ideal)
-    yield "relearn_log_p", _row(Interval(np.log(p), np.nan, np.nan), UNIFORM, steps)
+    yield "relearn_log_p", _of_test(np.log(p), steps)
     for metric in DISTANCES:
         values = one.values[metric]
-        yield metric, _row(student(values), _mean(ideal and ideal.values[metric]), values)
+        of_ideal = student(ideal.values[metric]) if ideal else NO_INTERVAL
+        yield metric, _row(student(values), of_ideal, values, name)
 
 
-def _mean(values: np.ndarray | None) -> float:
-    return values.mean() if values is not None and len(values) else np.nan
+def _row(found: Interval, reference: Interval, models: np.ndarray, name: str = "") -> dict:
+    """A row of the table; nothing differs from itself, if the method's `name` is that of `retrain`.
 
-
-def _row(found: Interval, reference: float, models: np.ndarray) -> dict:
+    A reference without an interval is a number that does not depend on chance.
+    """
     return {
-        "estimate": found.mean,
-        "lower": found.lower,
-        "upper": found.upper,
-        "reference": reference,
+        **found.columns("estimate"),
+        "reference": reference.mean,
+        "reference_lower": reference.lower,
+        "reference_upper": reference.upper,
+        "differs": None if name == RETRAIN else differs(found, reference),
         "n_models": len(models),
     }
+
+
+def _of_test(log_p: float, models: np.ndarray) -> dict:
+    row = _row(Interval(log_p, np.nan, np.nan), Interval(UNIFORM, np.nan, np.nan), models)
+    return row | {"differs": None if np.isnan(log_p) else bool(log_p <= np.log(LEVEL))}
+
+
+def differs(found: Interval, reference: Interval) -> bool | None:
+    """Whether 0 is outside the 95 % interval of the difference of two independent estimates.
+
+    None if the first has no interval.
+
+    Source: Zou and Donner, Construction of confidence limits about effect measures (2008): the
+    interval of a difference from those of both.
+    """
+    if np.isnan([found.lower, reference.mean]).any():
+        return None
+    is_above = found.mean > reference.mean
+    own = found.mean - found.lower if is_above else found.upper - found.mean
+    other = reference.upper - reference.mean if is_above else reference.mean - reference.lower
+    return bool(abs(found.mean - reference.mean) > np.hypot(own, np.nan_to_num(other)))
 
 
 def _gap(unlearned: np.ndarray, retrained: np.ndarray) -> dict:
@@ -259,4 +287,5 @@ def _gap(unlearned: np.ndarray, retrained: np.ndarray) -> dict:
     mean, lower, upper = student(unlearned - retrained)
     ends = np.abs([lower, upper])
     least = 0.0 if lower <= 0 <= upper else ends.min()
-    return _row(Interval(abs(mean), least, ends.max()), 0.0, unlearned)
+    row = _row(Interval(abs(mean), least, ends.max()), Interval(0.0, np.nan, np.nan), unlearned)
+    return row | {"differs": None if np.isnan(lower) else bool(least > 0)}

@@ -20,7 +20,8 @@ FIGURE = Figure(
     title="Other metrics and the forgetting quality",
     caption=(
         "Other measures of forgetting from the literature against the forgetting quality, "
-        "with a marker per method; the dashed line is the value of retrained models. See "
+        "with a marker per method; the dashed line is the value of retrained models (shaded: its "
+        "interval, where one seed is drawn). See "
         "whether the markers near the dashed line are also at the right: if not, an attack on"
         " single strings still finds them."
     ),
@@ -128,6 +129,9 @@ def draw_metric(axes: plt.Axes, found: pd.DataFrame, highest: float) -> pd.DataF
     if found["reference"].notna().any():
         axes.axhline(found["reference"].mean(), **method_rows.IDEAL_LINE)
     several = known["seed"].nunique() > 1
+    if not several and found["reference_lower"].notna().any():
+        ends = found["reference_lower"].mean(), found["reference_upper"].mean()
+        axes.axhspan(*ends, color="black", alpha=0.08, linewidth=0)
     if several:
         for row in known.itertuples():
             colour = method_rows.setup_look(row.setup, row.method)["color"]

@@ -57,8 +57,7 @@ AS_IS, ROUNDED, RELEARNED = "unlearning", "4-bit", "relearning"  # the stages
 LEVEL = 1 - CONFIDENCE
 SEED = 0  # of the models that are drawn for a comparison
 STUDIES = 40  # comparisons of a few models with retrained models, in a problem
-LOSS, RELEARNED_LOSS, QUALITY, KS = "loss", "relearned_loss", "forgetting_quality", "ks_log_p"
-GAPS = ("accuracy_gap", "mia_gap")  # differences without a sign, whose reference is 0
+LOSS, RELEARNED_LOSS, QUALITY = "loss", "relearned_loss", "forgetting_quality"
 DOSES = {RETRAIN: 0.0, TRACED: 1 / EIGHTH, NONE: 1.0}  # share of the forget strings in training
 AUC, CALLED, DOSE, STUDY = "auc", "called", "dose", "study"
 KEPT, RETURNED = "kept", "returned"
@@ -263,7 +262,7 @@ class World:
         pairs = np.arange(len(places[0]))
         few = Measured(pairs, measured, log_p, tried(*np.empty((2, 0))))
         for metric, row in rows_of_predictions(few, reference, NONE):
-            yield metric, says_apart(metric, row)
+            yield metric, bool(row["differs"])
         n_tokens = one.n_tokens[problem.forget]
         yield QUALITY, quality_p(*(each * n_tokens for each in samples), n_tokens=n_tokens) <= LEVEL
 
@@ -334,18 +333,6 @@ def _draw(
         return drawn[:size], drawn[size:]
     n = len(models[name][AS_IS].nll)
     return chance.permutation(n)[:size], chance.permutation(n_retrained)[:size]
-
-
-def says_apart(metric: str, row: dict) -> bool:
-    """Whether a row of the table `unlearning_metrics` says that models are not like retrained ones.
-
-    A p-value says so at `LEVEL`, and a metric with an interval if the reference is outside.
-    """
-    if metric == KS:
-        return row["estimate"] <= np.log(LEVEL)
-    if metric in GAPS:
-        return row["lower"] > 0
-    return bool(row["reference"] < row["lower"] or row["reference"] > row["upper"])
 
 
 def summarised(outcomes: Sequence[Outcome], keys: dict) -> pd.DataFrame:
