@@ -43,6 +43,7 @@ TIMINGS = {
 QUANTITY, VALUES = "quantity", {"mean", "lower", "upper"}
 # Keys of manifests that a machine, an hour or a revision of the code decides
 PASSING = {
+    "started",
     "wall_time_seconds",
     "training_seconds",
     "training_tokens_per_second",

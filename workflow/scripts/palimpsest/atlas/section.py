@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from palimpsest.atlas import kinds
+from palimpsest.atlas.interventions import FORETOLD, INTERVENTIONS
 from palimpsest.configuration.checks import (
     too_many_strings,
     trained_for_each_string,
@@ -23,6 +24,7 @@ from palimpsest.section import Section, queries_of
 
 NEEDS = "the atlas"
 ATTRIBUTION = "palimpsest.atlas.attribution:attribution"
+EARLIER, LATER = "earlier", "later"
 
 
 def cells(settings: Settings) -> list[Runs]:
@@ -36,8 +38,24 @@ def cells(settings: Settings) -> list[Runs]:
     ]
 
 
+def runs_of(settings: Settings, which: str) -> list[Runs]:
+    """The `earlier` or the `later` runs of foretelling; [] if nothing is to be foretold."""
+    foretelling = settings.block("atlas")["foretelling"]
+    if foretelling is None:
+        return []
+    block, recipe = foretelling[which], settings.block("atlas")["recipe"]
+    # A job of their own, which can wait for the predictions
+    waits = {"intervention": FORETOLD, "job": FORETOLD} if which == LATER else {}
+    return [
+        Runs(model, language, size, seeds=tuple(block["seeds"]), recipe=recipe, **waits)
+        for model in block["models"]
+        for language in block["languages"]
+        for size in block["sizes"]
+    ]
+
+
 def requests(settings: Settings) -> Iterator[Runs]:
-    """Each cell's training on all strings, and its removals, twice."""
+    """Each cell's training on all strings, and its removals, twice; and what is foretold."""
     block = settings.block("atlas")
     n = None if block["strings"] == "all" else block["strings"]
     for runs in cells(settings):
@@ -45,6 +63,8 @@ def requests(settings: Settings) -> Iterator[Runs]:
         yield replace(runs, keeps=frozenset({TRACE, TOKENS} | kept))
         for again in (False, True):
             yield replace(runs, regime=Removals(n, block["halves"], again))
+    yield from runs_of(settings, EARLIER)
+    yield from runs_of(settings, LATER)
 
 
 def of_gradients(settings: Settings) -> dict:
@@ -60,6 +80,7 @@ def outputs(settings: Settings) -> Iterator[str]:
         for language in settings.block("atlas")["languages"]:
             yield fill(kinds.CONFORMAL.path, language=language)
         yield kinds.STRINGS_PAGE
+    yield from paths_of(runs_of(settings, LATER), *(kind.path for kind in kinds.OF_FORETELLING))
 
 
 def unfinished(settings: Settings) -> Iterator[Unfinished]:
@@ -75,6 +96,27 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from without_probabilities(settings, "atlas/languages", block["languages"], NEEDS)
     yield from too_many_strings(settings, "atlas/sizes", block["sizes"], block["languages"])
     yield from trained_for_each_string(settings, "atlas/models", block["models"])
+    if block["foretelling"] is not None:
+        yield from _mistakes_of_foretelling(settings, block["foretelling"])
+
+
+def _mistakes_of_foretelling(settings: Settings, block: dict) -> Iterator[Mistake]:
+    for which in (EARLIER, LATER):
+        runs, key = block[which], f"atlas/foretelling/{which}"
+        yield from unknown_models(settings, f"{key}/models", runs["models"])
+        yield from unknown_languages(settings, f"{key}/languages", runs["languages"])
+        yield from without_probabilities(
+            settings, f"{key}/languages", runs["languages"], "foretelling"
+        )
+        yield from too_many_strings(settings, f"{key}/sizes", runs["sizes"], runs["languages"])
+    both = {key: set(block[EARLIER][key]) & set(block[LATER][key]) for key in block[LATER]}
+    if all(both.values()):
+        run = ", ".join(str(min(values)) for values in both.values())
+        yield Mistake(
+            "atlas/foretelling/later",
+            f"has a run that is also an earlier one: {run}; what is known cannot be foretold: give "
+            "later runs other seeds, models or languages",
+        )
 
 
 SECTION = Section(
@@ -84,7 +126,8 @@ SECTION = Section(
     outputs=outputs,
     mistakes=mistakes,
     unfinished=unfinished,
-    judged=(kinds.FRONTIER, kinds.CONFORMAL),
-    reported=(kinds.ATLAS,),
+    interventions=INTERVENTIONS,
+    judged=(kinds.FRONTIER, kinds.CONFORMAL, kinds.FORETELLING),
+    reported=(kinds.ATLAS, kinds.FORETELLING),
     page=kinds.STRINGS_PAGE,
 )
