@@ -575,7 +575,9 @@ def test_a_missing_key_is_named():
         "tests": 32,
     }
     transfer = {"languages": ["L1"], "tuning_seeds": [0], "seeds": [1], "n": 2}
+    runs = {"models": ["mine"], "languages": ["L1"], "sizes": [16], "seeds": [0]}
     null = {
+        "atlas": {"foretelling": {"earlier": runs, "later": {**runs}}},
         "memorisation": {"studies": {"adapters": adapters, "fields": fields, "exposure": exposure}},
         "density": {"approximation": approximation},
         "information": {"finetuned": finetuned},
