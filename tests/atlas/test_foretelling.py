@@ -338,14 +338,26 @@ def asked(**later):
 @pytest.mark.parametrize(
     ("later", "said"),
     [
-        ({"seeds": [1, 2]}, "is also an earlier one: opt-1.3b-twin, L2, 16, 1; what is known"),
+        ({"seeds": [1, 2]}, "an earlier one, or a cell's: opt-1.3b-twin, L2, 16, 1; what"),
         ({"languages": ["L99"]}, "atlas/foretelling/later/languages[0]: unknown language 'L99'"),
         ({"models": ["opt"]}, "atlas/foretelling/later/models[0]: unknown model 'opt'"),
+        (
+            {"languages": ["people"]},
+            "'people' is a language of text, which a tokenizer cuts; foret",
+        ),
         ({"seeds": []}, "atlas/foretelling/later/seeds"),
     ],
 )
 def test_what_cannot_be_foretold_is_refused(later, said):
     assert said in message(lambda: asked(**later))
+
+
+def test_a_run_of_a_cell_is_not_foretold():
+    cell = {"models": ["opt-1.3b-twin"], "languages": ["L2"], "sizes": [16]}
+    block = {**cell, "foretelling": {"earlier": RUNS, "later": {**RUNS, "seeds": [2]}}}
+    given = {"seeds": [2, 4], "atlas": block}
+    said = message(lambda: experiment(DEFAULT, command_line=given, targets=["atlas"]))
+    assert "or a cell's: opt-1.3b-twin, L2, 16, 2; what is known cannot be foretold" in said
 
 
 def test_later_runs_have_strings_and_a_job_of_their_own(monkeypatch):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from palimpsest.atlas import kinds
 from palimpsest.atlas.interventions import FORETOLD, INTERVENTIONS
 from palimpsest.configuration.checks import (
+    texts,
     too_many_strings,
     trained_for_each_string,
     unknown_languages,
@@ -105,18 +106,21 @@ def _mistakes_of_foretelling(settings: Settings, block: dict) -> Iterator[Mistak
         runs, key = block[which], f"atlas/foretelling/{which}"
         yield from unknown_models(settings, f"{key}/models", runs["models"])
         yield from unknown_languages(settings, f"{key}/languages", runs["languages"])
-        yield from without_probabilities(
-            settings, f"{key}/languages", runs["languages"], "foretelling"
-        )
+        for check in (without_probabilities, texts):
+            yield from check(settings, f"{key}/languages", runs["languages"], "foretelling")
         yield from too_many_strings(settings, f"{key}/sizes", runs["sizes"], runs["languages"])
-    both = {key: set(block[EARLIER][key]) & set(block[LATER][key]) for key in block[LATER]}
-    if all(both.values()):
-        run = ", ".join(str(min(values)) for values in both.values())
+    known = _names_of([*runs_of(settings, EARLIER), *cells(settings)])
+    if both := known & _names_of(runs_of(settings, LATER)):
+        run = ", ".join(map(str, min(both)))
         yield Mistake(
             "atlas/foretelling/later",
-            f"has a run that is also an earlier one: {run}; what is known cannot be foretold: give "
-            "later runs other seeds, models or languages",
+            f"has a run that is also an earlier one, or a cell's: {run}; what is known cannot be "
+            "foretold: give later runs other seeds, models or languages",
         )
+
+
+def _names_of(requests: list[Runs]) -> set[tuple[str, str, int, int]]:
+    return {(runs.model, runs.corpus, runs.size, seed) for runs in requests for seed in runs.seeds}
 
 
 SECTION = Section(
