@@ -31,6 +31,8 @@ import pyarrow.parquet as pq
 
 # Columns of wall-clock time, by name in any table
 TIMINGS = {
+    "written",
+    "started",
     "seconds",
     "seconds_share",
     "hours",
@@ -43,6 +45,8 @@ TIMINGS = {
 QUANTITY, VALUES = "quantity", {"mean", "lower", "upper"}
 # Keys of manifests that a machine, an hour or a revision of the code decides
 PASSING = {
+    "written",
+    "started",
     "wall_time_seconds",
     "training_seconds",
     "training_tokens_per_second",

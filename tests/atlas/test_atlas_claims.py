@@ -7,7 +7,17 @@ import pandas as pd
 import pytest
 
 from palimpsest.atlas.claims import CLAIMS, QUESTIONS
-from palimpsest.atlas.kinds import AMOUNT, APART, CROSS, HALVES, RANK, START, UNSEEN
+from palimpsest.atlas.kinds import (
+    AMOUNT,
+    APART,
+    BELOW_OPTIMAL,
+    BITS,
+    CROSS,
+    HALVES,
+    RANK,
+    START,
+    UNSEEN,
+)
 from palimpsest.claims import AGREES, CANNOT_TELL, DISAGREES, judge_all
 
 MEASURES = {
@@ -87,9 +97,35 @@ def conformal(coverage: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def verdicts(table: pd.DataFrame, coverage: float = 0.9) -> dict[str, str]:
-    judged = judge_all(CLAIMS, {"frontier": table, "conformal": conformal(coverage)})
+def foretelling(r_squared=0.8, by_rarity=0.6, coverage=0.9, before=True) -> pd.DataFrame:
+    """Later runs that were foretold as well as said; the last two seeds before only if `before`."""
+    chance = np.random.default_rng(2)
+    rows = [
+        {
+            **{"model": model, "language": "L2", "size": 64, "seed": seed},
+            **{"outcome": outcome, "new": new, "foretold_before": before or seed < 4},
+            "r_squared": r_squared + 0.02 * chance.standard_normal(),
+            "r_squared_by_rarity": by_rarity + 0.02 * chance.standard_normal(),
+            **{"r_squared_by_mean": -0.1, "placebo": -0.9, "width": 0.1},
+            "coverage": coverage + 0.002 * chance.standard_normal(),
+        }
+        for model, seed, outcome, new in itertools.product(
+            ("a", "b"), range(6), (BITS, BELOW_OPTIMAL), ("seed", "model", "language")
+        )
+    ]
+    return pd.DataFrame(rows)
+
+
+def verdicts(table: pd.DataFrame, coverage: float = 0.9, told=None) -> dict[str, str]:
+    told = foretelling() if told is None else told
+    tables = {"frontier": table, "conformal": conformal(coverage), "foretelling": told}
+    judged = judge_all(CLAIMS, tables)
     return dict(zip(judged["claim"], judged["verdict"], strict=True))
+
+
+def of_foretelling(told: pd.DataFrame) -> pd.DataFrame:
+    tables = {"frontier": None, "conformal": None, "foretelling": told}
+    return judge_all(CLAIMS, tables)
 
 
 def test_every_claim_agrees_where_it_is_true():
@@ -97,17 +133,29 @@ def test_every_claim_agrees_where_it_is_true():
 
 
 def test_every_claim_disagrees_where_it_is_false():
-    assert set(verdicts(frontier(FALSE), coverage=0.6).values()) == {DISAGREES}
+    told = foretelling(r_squared=0.1, by_rarity=0.3, coverage=0.6)
+    assert set(verdicts(frontier(FALSE), 0.6, told).values()) == {DISAGREES}
+
+
+def test_what_was_known_is_not_foretold():
+    """Runs that began before their predictions are in no statistic, and the remark counts them."""
+    lucky = foretelling(before=False)
+    lucky.loc[~lucky["foretold_before"], ["r_squared", "coverage"]] = 0.0
+    found = of_foretelling(lucky)
+    assert set(found["verdict"]) == {AGREES}
+    assert found["note"].str.contains("4 runs are left out: not foretold before").all()
+    none = of_foretelling(foretelling().assign(foretold_before=False))
+    assert set(none["verdict"]) == {CANNOT_TELL}
 
 
 def test_a_correlation_that_placebos_have_too_is_none():
     """All that is left agrees: retraining with itself, and comparisons of two measures."""
     found = verdicts(frontier(TRUE, placebo=0.8))
     agreeing = {claim for claim, verdict in found.items() if verdict == AGREES}
-    about_one = ("itself", "says more", "far higher", "Intervals")
+    about_one = ("itself", "says more", "far higher", "Intervals", "foretold", "foretell")
     others = [c for c in agreeing if not any(words in c for words in about_one)]
     assert others == []
-    assert len(agreeing) == 11
+    assert len(agreeing) == 17
 
 
 def test_few_noisy_seeds_cannot_tell():
@@ -116,7 +164,7 @@ def test_few_noisy_seeds_cannot_tell():
 
 
 def test_nothing_is_claimed_where_nothing_was_asked_for():
-    assert judge_all(CLAIMS, {"frontier": None, "conformal": None}).empty
+    assert judge_all(CLAIMS, dict.fromkeys(("frontier", "conformal", "foretelling"))).empty
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.claim)

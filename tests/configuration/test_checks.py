@@ -576,7 +576,9 @@ def test_a_missing_key_is_named():
     }
     transfer = {"languages": ["L1"], "tuning_seeds": [0], "seeds": [1], "n": 2}
     judge = {"seeds": [7], "n": 19, "study": 4, "methods": [], "relearn": 2}
+    runs = {"models": ["mine"], "languages": ["L1"], "sizes": [16], "seeds": [0]}
     null = {
+        "atlas": {"foretelling": {"earlier": runs, "later": {**runs}}},
         "memorisation": {"studies": {"adapters": adapters, "fields": fields, "exposure": exposure}},
         "density": {"approximation": approximation},
         "information": {"finetuned": finetuned},

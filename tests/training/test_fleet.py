@@ -23,7 +23,7 @@ from safetensors.torch import load_file
 from helpers.commands import MODELS as TABLE
 from helpers.commands import ROOT, SCRIPTS, finetune
 from helpers.families import FAMILIES
-from palimpsest import tables, token_losses, traces
+from palimpsest import manifests, tables, token_losses, traces
 from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
@@ -611,8 +611,10 @@ def test_repeating_a_job_trains_nothing(folder):
 
 def test_a_manifest_tells_what_a_member_took(folder):
     data = [dataset(folder, seed=seed) for seed in (0, 1)]
+    before = manifests.now()
     job = Command(folder / "manifests", data, ["base", "base"]).finish()
     one, other = job.manifest(0), job.manifest(1)
+    assert before < one["started"] == other["started"] < manifests.now()
     assert (one["engine"], one["trained_together"]) == ("fleet", 2)
     assert (one["seed"], other["seed"]) == (0, 1)
     assert one["wall_time_seconds"] > one["training_seconds"] > 0

@@ -27,7 +27,7 @@ from transformers import get_linear_schedule_with_warmup
 from helpers.checkpoints import write_checkpoint
 from helpers.commands import GRAMMAR, ROOT, SCRIPTS, finetune
 from helpers.commands import MODELS as TABLE
-from palimpsest import tables
+from palimpsest import manifests, tables
 from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
@@ -501,10 +501,16 @@ def test_a_manifest_of_several_runs_names_all_code():
         "training_seconds": 1.0,
         "training_tokens_per_second": 5.0,
     }
-    runs = [{"code": "a"}, {"code": "b", "earlier_code": ["a", "x"]}, {"code": "c"}]
+    runs = [
+        {"code": "a", "started": "2026-02"},
+        {"code": "b", "earlier_code": ["a", "x"], "started": "2026-01"},
+        {"code": "c", "started": "2026-03"},
+    ]
     made = _manifest_of_all([{**of_a_run, **run} for run in runs], "key", "original")
     assert (made["code"], made["earlier_code"]) == ("c", ["a", "x", "b"])
     assert (made["n_runs"], made["wall_time_seconds"]) == (3, 4.5)
+    assert made["started"] == "2026-01"
+    assert _manifest_of_all([of_a_run | {"code": "a"}], "key", "original")["started"] == ""
 
 
 @pytest.mark.parametrize("name", ["resumed", "plain", "two processes", "full, two seeds"])
@@ -628,6 +634,7 @@ def test_a_manifest_says_what_a_run_was_made_with(house):
     assert manifest["hardware"]["cores"] == os.cpu_count()
     assert manifest["hardware"]["threads"] == 1
     assert 0 < manifest["training_seconds"] < manifest["wall_time_seconds"] < 300
+    assert "2026" < manifest["started"] < manifests.now()
     tokens = tables.read(house.dataset(), KINDS["strings"]).eval("count * n_tokens").sum() * 20
     speed = manifest["training_tokens_per_second"]
     assert speed == pytest.approx(tokens / manifest["training_seconds"], rel=0.02)

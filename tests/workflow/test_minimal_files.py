@@ -4,6 +4,7 @@ import re
 import shlex
 import shutil
 
+import pandas as pd
 import pytest
 
 from helpers.projects import TOUR, Project, refused
@@ -42,6 +43,24 @@ def test_a_minimal_file_runs_from_nothing_to_its_report(project, name):
     assert figures
     assert figures <= of_section | {figure.name for figure in LANGUAGE_FIGURES}
     assert figures & of_section
+    told = [pd.read_parquet(path) for path in results.rglob("foretelling.parquet")]
+    assert len(told) == (name == "atlas")
+    assert all(table["foretold_before"].all() for table in told)
+
+
+def test_runs_are_trained_after_they_were_foretold(project):
+    """Their strings wait for the predictions, which wait for no later run."""
+
+    def jobs(path):
+        return project.jobs(path, configfiles=("config/minimal/atlas.yaml",))
+
+    run = "forgetting/opt-1.3b-twin/L2/n64-seed2"
+    foretold = jobs(f"results/atlas/{run}/promise.json")
+    training = "train_twins_on_base_and_removals_and_removals_again"
+    assert foretold == {"dataset": 3, training: 1, "foretell": 1, "total": 5}
+    trained = jobs(f"results/runs/foretold/{run}/trace.parquet")
+    more = {"dataset_foretold": 1, "train_twins_on_foretold": 1, "total": 7}
+    assert trained == {**foretold, **more}
 
 
 def test_a_panel_of_ones_own_has_a_report_without_any_training(project):

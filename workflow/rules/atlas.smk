@@ -225,3 +225,73 @@ rule draw_strings:
         **made_by("palimpsest.atlas.strings_page:strings_page"),
     script:
         "../scripts/make.py"
+
+
+# Predictions come before the strings on which the later runs are trained.
+rule foretell:
+    input:
+        traces=paths_of(foretelling_runs(EARLIER), paths.TRACE),
+        datasets=paths_of(foretelling_runs(EARLIER), paths.DATASET),
+        strings=of_later_seeds(paths.BASE_DATASET),
+    output:
+        foretold=of_later_seeds(mapped.FORETOLD.path),
+        promise=update(of_later_seeds(mapped.PROMISE.path)),
+    log:
+        "logs/foretell/{recipe}/{model}/{language}/n{size}.log",
+    benchmark:
+        "benchmarks/foretell/{recipe}/{model}/{language}/n{size}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        **made_by("palimpsest.atlas.foretelling:foretell"),
+        recipes=recipes_of_foretelling,
+        n_parameters=parameters_of_foretelling,
+        start=THRESHOLDS["start"],
+        loss_threshold=THRESHOLDS["loss_threshold"],
+    script:
+        "../scripts/make.py"
+
+
+use rule dataset as dataset_foretold with:
+    input:
+        ancient(promises_on),
+        corpus=corpus,
+    output:
+        strings=with_variants(paths.DATASET, [FORETOLD]),
+    log:
+        "logs/dataset_foretold/{language}/n{size}-seed{seed}.log",
+    benchmark:
+        "benchmarks/dataset_foretold/{language}/n{size}-seed{seed}.tsv"
+    params:
+        **making([FORETOLD]),
+
+
+rule judge_foretelling:
+    input:
+        foretold=of_later_seeds(mapped.FORETOLD.path),
+        promise=of_later_seeds(mapped.PROMISE.path),
+        traces=of_later_seeds(fill(paths.TRACE, variant=FORETOLD)),
+        datasets=of_later_seeds(fill(paths.DATASET, variant=FORETOLD)),
+        manifests=of_later_seeds(fill(paths.MANIFEST, variant=FORETOLD)),
+    output:
+        table=mapped.FORETELLING.path,
+    log:
+        "logs/judge_foretelling/{recipe}/{model}/{language}/n{size}.log",
+    benchmark:
+        "benchmarks/judge_foretelling/{recipe}/{model}/{language}/n{size}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        **made_by("palimpsest.atlas.foretelling:foretelling_table"),
+        start=THRESHOLDS["start"],
+        loss_threshold=THRESHOLDS["loss_threshold"],
+    script:
+        "../scripts/make.py"

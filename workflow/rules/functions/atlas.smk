@@ -1,7 +1,10 @@
 # Names of the atlas's files.
 from palimpsest.atlas import kinds as mapped
 from palimpsest.atlas import section as atlas_section
+from palimpsest.atlas.interventions import FORETOLD
+from palimpsest.atlas.section import EARLIER, LATER
 from palimpsest.regimes import REMOVALS, REMOVALS_AGAIN
+from palimpsest.requests import paths_of
 
 atlas_block = settings.block("atlas")
 ATTRIBUTE = query_command(*(kind.name for kind in mapped.OF_GRADIENTS), weights="checkpoints")
@@ -51,3 +54,48 @@ def seeds_of_weights(wildcards):
 
 def passing(wildcards):
     return atlas_section.own_first(settings.seeds, int(wildcards.seed))
+
+
+# Foretelling
+
+
+def foretelling_runs(which):
+    """The earlier or the later runs of foretelling."""
+    return atlas_section.runs_of(settings, which) if atlas_block else []
+
+
+def of_later_seeds(pattern):
+    """The pattern once for every seed of the later runs; other wildcards are not filled in."""
+    seeds = [seed for runs in foretelling_runs(LATER)[:1] for seed in runs.seeds]
+    return expand(pattern, seed=seeds or settings.seeds, allow_missing=True)
+
+
+def promises_on(wildcards):
+    """What is promised of all models on a dataset of later runs."""
+    return [
+        fill(mapped.PROMISE.path, **{**runs.names, "seed": wildcards.seed})
+        for runs in foretelling_runs(LATER)
+        if (runs.corpus, str(runs.size)) == (wildcards.language, wildcards.size)
+    ]
+
+
+def recipes_of_foretelling(wildcards):
+    """What is known of each training before it: the values of the recipe that set its schedule."""
+    keys = ("epochs", "batch_size", "warmup_ratio", "schedule", "evaluate_every")
+    adapting = ("adapter", "adapter_rate")
+    found = {}
+    for runs in [*foretelling_runs(EARLIER), *foretelling_runs(LATER)]:
+        values = settings.training(runs.model, runs.recipe)
+        chosen = {key: values[key] for key in (*keys, *adapting) if key in values}
+        rate = table_learning_rate(runs.model, settings.models)
+        found[runs.model] = {"learning_rate": rate, **chosen}
+    return found
+
+
+def parameters_of_foretelling(wildcards):
+    """An estimate of the parameters of each model on each language."""
+    found = {}
+    for runs in [*foretelling_runs(EARLIER), *foretelling_runs(LATER)]:
+        of_model = found.setdefault(runs.model, {})
+        of_model[runs.corpus] = planner.shape(runs.model, runs.corpus).parameters
+    return found

@@ -2,12 +2,18 @@
 
 import json
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
 
 from palimpsest.commands import remake
 from palimpsest.errors import UserError
+
+
+def now() -> str:
+    """The time by UTC, to microseconds: later times are later in the order of letters."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def read(path: str | Path) -> dict:

@@ -1,13 +1,18 @@
 """Kinds of tables of the atlas."""
 
 from palimpsest.tables.columns import SHARED
-from palimpsest.tables.kinds import Kind, kinds_in
+from palimpsest.tables.kinds import Document, Kind, kinds_in
 
 AMOUNT, START, CROSS, HALVES = "how much", "when", "whose", "whose, of halves"
 APART, UNSEEN = "whose, of halves, itself apart", "whose, of halves, unseen strings"
 QUESTIONS = (AMOUNT, START, CROSS, HALVES, APART, UNSEEN)
 AGAIN, SINGLE = "retraining", "single removals"  # what is no cheap measure
 METHODS = TRACIN, EKFAC, TRAK = ("tracin", "ek-fac", "trak")  # of attribution by gradients
+BITS, RECOLLECTED, BELOW_OPTIMAL = OUTCOMES = (
+    "bits at the end",
+    "start of recollection",
+    "start below the optimal loss",
+)  # of a training, foretold before it
 RANK, AUC, TPR = "rank correlation", "AUC", "TPR at 1 % FPR"
 
 FOLDER = "results/atlas/{recipe}/{model}/{language}/n{size}"
@@ -55,6 +60,11 @@ share_of_ceiling float?: the mean value over the root of the mean ceiling, which
     statistics than the rank correlation
 share_lower float?: lower end of its 95 % interval, over strings and seeds (bootstrap)
 share_upper float?: upper end of this interval
+outcome str: what is foretold of a string: bits at the end (loss after the last epoch, bits per
+    token), or an epoch: start of recollection (loss below a constant) or start below the optimal
+    loss (Bayes memorisation); never counts as one measurement after the last epoch
+new str: what the earlier runs lack of the run: model, language, size or several of them; seed if
+    only the seed is new
 """)
 RUN = "model language size seed"
 
@@ -243,5 +253,49 @@ CONFORMAL = Kind(
         single_width="float?: width of these intervals",
     ),
 )
+
+FORETOLD = Kind(
+    "foretold",
+    "One row per later run, outcome and training string: what is foretold from earlier runs, "
+    "before the run is trained.",
+    f"{OF_RUN}/foretold.parquet",
+    columns(
+        f"{RUN} string_id outcome new predicted lower upper by_rarity by_mean",
+        predicted="float: the outcome that is foretold",
+        lower="float?: lower end of the 90 % interval; null if the earlier runs have nothing that "
+        "is as new",
+        upper="float?: upper end of this interval",
+        by_rarity="float: the same prediction from the run and the string's exact probability only",
+        by_mean="float: from the run only, the same for all strings",
+    ),
+)
+PROMISE = Document("promise", f"{OF_RUN}/promise.json")
+FORETELLING = Kind(
+    "foretelling",
+    "One row per later run and outcome: how well the run was foretold.",
+    f"{FOLDER}/foretelling.parquet",
+    columns(
+        f"""{RUN} outcome new foretold_before sha256 written started n_strings r_squared
+        r_squared_by_rarity r_squared_by_mean placebo rank_correlation coverage width never""",
+        foretold_before="bool: whether the manifest of the run says that its training began after "
+        "these predictions were written, in one piece",
+        sha256="str: SHA-256 of the predictions, in the run's promise.json",
+        written="str: when these predictions were written, UTC",
+        started="str: when the training began, UTC; empty if its manifest does not say so",
+        n_strings="int: number of training strings",
+        r_squared="float?: 1 minus the squared errors over those of the run's own mean; null if "
+        "all strings of the run are alike",
+        r_squared_by_rarity="float?: the same of `by_rarity`",
+        r_squared_by_mean="float?: the same of `by_mean`",
+        placebo="float?: the same of predictions under the names of other strings of the run; the "
+        "mean over 200 shuffles",
+        rank_correlation="float?: Spearman's, of prediction and outcome",
+        coverage="float?: share of the strings whose interval has the outcome; null without "
+        "intervals",
+        width="float?: median width of the intervals, in the unit of the outcome",
+        never="float: share of the strings that never start; 0 for bits",
+    ),
+)
+OF_FORETELLING = (FORETOLD, PROMISE, FORETELLING)
 
 KINDS = kinds_in(globals())

@@ -13,7 +13,7 @@ from palimpsest.atlas.titles import title_of
 from palimpsest.estimates import with_interval
 from palimpsest.number_format import number
 from palimpsest.report.part import Part, with_words
-from palimpsest.report.templates import given, groups, shown, template
+from palimpsest.report.templates import given, groups, mean_over_seeds, shown, template
 from palimpsest.statistics import Interval
 
 SHOWN = 3
@@ -23,8 +23,11 @@ LOSS = "recollection"  # shown in any case, because everybody has it
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     """The section's part of the report, from the stacked tables of its reported kinds."""
     html = template(__file__, "report.html.j2").module
-    (atlas,) = given(tables, kinds.ATLAS)
-    before = {"atlas": shown(html.everywhere, rows_of_all_cells, atlas)}
+    atlas, foretelling = given(tables, kinds.ATLAS, kinds.FORETELLING)
+    before = {
+        "atlas": shown(html.everywhere, rows_of_all_cells, atlas),
+        "atlas_foretold": shown(html.foretold, foretold_rows, foretelling),
+    }
     after = {"atlas": shown(html.best, best_rows, atlas)}
     return with_words(html, QUESTIONS, before, after)
 
@@ -78,3 +81,22 @@ def best(rows: pd.DataFrame, n: int = SHOWN) -> pd.DataFrame:
     cheap = rows[(rows["needs"] != RETRAINING) & rows["value"].notna()]
     ordered = cheap.sort_values("value", ascending=False)
     return ordered[(ordered.reset_index().index < n) | (ordered["measure"] == LOSS)]
+
+
+def foretold_rows(foretelling: pd.DataFrame) -> list[dict]:
+    """How well each outcome was foretold, of the runs that were foretold before their training."""
+    told = foretelling[foretelling["foretold_before"].astype(bool)]
+    return [
+        {
+            **named,
+            **{
+                name: mean_over_seeds(rows[column])
+                for name, column in (("value", "r_squared"), ("coverage", "coverage"))
+            },
+            **{
+                name: number(rows[column].mean())
+                for name, column in (("by_rarity", "r_squared_by_rarity"), ("placebo", "placebo"))
+            },
+        }
+        for named, rows in groups(told, ["outcome", "new", "language", "model"])
+    ]

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from palimpsest.atlas import kinds
+from palimpsest.atlas.interventions import FORETOLD, INTERVENTIONS
 from palimpsest.configuration.checks import (
+    texts,
     too_many_strings,
     trained_for_each_string,
     unknown_languages,
@@ -27,6 +29,7 @@ ATTRIBUTION = "palimpsest.atlas.attribution:attribution"
 LAST_PASS = "palimpsest.atlas.last_pass:last_pass"
 REMOVED_TOKENS = "palimpsest.atlas.removed_tokens:removed_tokens"
 OF_REMOVALS = ("base", REMOVALS, REMOVALS_AGAIN)  # variants, in the order of this query's weights
+EARLIER, LATER = "earlier", "later"
 
 
 def cells(settings: Settings) -> list[Runs]:
@@ -40,8 +43,24 @@ def cells(settings: Settings) -> list[Runs]:
     ]
 
 
+def runs_of(settings: Settings, which: str) -> list[Runs]:
+    """The `earlier` or the `later` runs of foretelling; [] if nothing is to be foretold."""
+    foretelling = settings.block("atlas")["foretelling"]
+    if foretelling is None:
+        return []
+    block, recipe = foretelling[which], settings.block("atlas")["recipe"]
+    # A job of their own, which can wait for the predictions
+    waits = {"intervention": FORETOLD, "job": FORETOLD} if which == LATER else {}
+    return [
+        Runs(model, language, size, seeds=tuple(block["seeds"]), recipe=recipe, **waits)
+        for model in block["models"]
+        for language in block["languages"]
+        for size in block["sizes"]
+    ]
+
+
 def requests(settings: Settings) -> Iterator[Runs]:
-    """Each cell's training on all strings, and its removals, twice."""
+    """Each cell's training on all strings, and its removals, twice; and what is foretold."""
     block = settings.block("atlas")
     n = None if block["strings"] == "all" else block["strings"]
     for runs in cells(settings):
@@ -52,6 +71,8 @@ def requests(settings: Settings) -> Iterator[Runs]:
         for again in (False, True):
             regime = Removals(n, block["halves"], again)
             yield replace(runs, regime=regime, keeps=frozenset({TRACE} | of_removals))
+    yield from runs_of(settings, EARLIER)
+    yield from runs_of(settings, LATER)
 
 
 def has_fields(settings: Settings, language: str) -> bool:
@@ -83,6 +104,7 @@ def outputs(settings: Settings) -> Iterator[str]:
         for language in settings.block("atlas")["languages"]:
             yield fill(kinds.CONFORMAL.path, language=language)
         yield kinds.STRINGS_PAGE
+    yield from paths_of(runs_of(settings, LATER), *(kind.path for kind in kinds.OF_FORETELLING))
 
 
 def unfinished(settings: Settings) -> Iterator[Unfinished]:
@@ -138,6 +160,30 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from without_probabilities(settings, "atlas/languages", block["languages"], NEEDS)
     yield from too_many_strings(settings, "atlas/sizes", block["sizes"], block["languages"])
     yield from trained_for_each_string(settings, "atlas/models", block["models"])
+    if block["foretelling"] is not None:
+        yield from _mistakes_of_foretelling(settings, block["foretelling"])
+
+
+def _mistakes_of_foretelling(settings: Settings, block: dict) -> Iterator[Mistake]:
+    for which in (EARLIER, LATER):
+        runs, key = block[which], f"atlas/foretelling/{which}"
+        yield from unknown_models(settings, f"{key}/models", runs["models"])
+        yield from unknown_languages(settings, f"{key}/languages", runs["languages"])
+        for check in (without_probabilities, texts):
+            yield from check(settings, f"{key}/languages", runs["languages"], "foretelling")
+        yield from too_many_strings(settings, f"{key}/sizes", runs["sizes"], runs["languages"])
+    known = _names_of([*runs_of(settings, EARLIER), *cells(settings)])
+    if both := known & _names_of(runs_of(settings, LATER)):
+        run = ", ".join(map(str, min(both)))
+        yield Mistake(
+            "atlas/foretelling/later",
+            f"has a run that is also an earlier one, or a cell's: {run}; what is known cannot be "
+            "foretold: give later runs other seeds, models or languages",
+        )
+
+
+def _names_of(requests: list[Runs]) -> set[tuple[str, str, int, int]]:
+    return {(runs.model, runs.corpus, runs.size, seed) for runs in requests for seed in runs.seeds}
 
 
 SECTION = Section(
@@ -148,8 +194,9 @@ SECTION = Section(
     mistakes=mistakes,
     unfinished=unfinished,
     limits=limits,
-    judged=(kinds.FRONTIER, kinds.CONFORMAL),
-    reported=(kinds.ATLAS,),
+    interventions=INTERVENTIONS,
+    judged=(kinds.FRONTIER, kinds.CONFORMAL, kinds.FORETELLING),
+    reported=(kinds.ATLAS, kinds.FORETELLING),
     page=kinds.STRINGS_PAGE,
     opens=(kinds.ATLAS.path,),
 )

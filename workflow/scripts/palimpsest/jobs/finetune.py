@@ -212,7 +212,8 @@ def _deliver_together(job: Job, states: list[State]) -> None:
 
 
 def _manifest_of_all(contents: list[dict], key: str, variant: str) -> dict:
-    """One manifest for several runs: seconds are added up; other values are the last run's.
+    """One manifest for several runs: seconds are added up, and `started` is the first one's; other
+    values are the last run's.
 
     If the job was killed and resumed under other code, `earlier_code` names the code of earlier
     runs, too.
@@ -235,6 +236,7 @@ def _manifest_of_all(contents: list[dict], key: str, variant: str) -> dict:
         "variant": variant,
         "key": key,
         "n_runs": len(contents),
+        "started": min(content.get("started", "") for content in contents),
         "configuration": configuration,
         "resumed_from_epoch": max(content["resumed_from_epoch"] for content in contents),
         "wall_time_seconds": round(wall, 3),

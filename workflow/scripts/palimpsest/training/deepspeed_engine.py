@@ -20,6 +20,7 @@ import torch
 
 from palimpsest import launch, traces
 from palimpsest.errors import UserError
+from palimpsest.manifests import now
 from palimpsest.models.adapters import merged, with_adapter
 from palimpsest.models.build import build
 from palimpsest.training.attempts import Passes
@@ -93,7 +94,7 @@ class DeepSpeedEngine:
         state = self.state(run)
         if state.is_finished(self.save_weights, run.by_token, run.kept_epochs):
             return
-        started = time.perf_counter()
+        started, began = time.perf_counter(), now()
         if torch.cuda.is_available():
             torch.cuda.reset_peak_memory_stats()
         material = Material(run)
@@ -122,6 +123,7 @@ class DeepSpeedEngine:
                 evaluation_batch_size=self.passes.evaluation_batch_size,
                 out_of_memory=self.passes.tries,
                 wall_time_seconds=time.perf_counter() - started,
+                started=began,
                 training_seconds=training.seconds,
                 training_tokens=training.tokens,
             )

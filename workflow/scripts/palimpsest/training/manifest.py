@@ -36,12 +36,14 @@ def manifest(
     training_seconds: float,
     training_tokens: int,
     wall_time_seconds: float,
+    started: str,
     **more,
 ) -> dict:
     """The manifest of a run: `keys` names the run, `key` is a hash of all that decides its trace.
 
-    Seconds and tokens of training include neither evaluation nor the work of an earlier process
-    that was killed.
+    `started` is when this process took up the run, see `palimpsest.manifests.now`. Seconds and
+    tokens of training include neither evaluation nor the work of an earlier process that was
+    killed.
     """
     return {
         **keys,
@@ -53,6 +55,7 @@ def manifest(
         **more,
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "peak_gpu_memory_bytes": _peak_gpu_memory(),
+        "started": started,
         "wall_time_seconds": round(wall_time_seconds, DIGITS),
         "training_seconds": round(training_seconds, DIGITS),
         "training_tokens_per_second": round(training_tokens / training_seconds, DIGITS),

@@ -9,13 +9,23 @@ there is nothing to find.
 from functools import partial
 
 from palimpsest.atlas.claims import claim_statistics as statistics
-from palimpsest.atlas.kinds import AMOUNT, APART, CROSS, HALVES, START, UNSEEN
+from palimpsest.atlas.kinds import (
+    AMOUNT,
+    APART,
+    BELOW_OPTIMAL,
+    BITS,
+    CROSS,
+    HALVES,
+    START,
+    UNSEEN,
+)
 from palimpsest.claims import Claim, above, at_least, between
 
 QUESTIONS = {
     "atlas_amount": "Which cheap measure says how much a string is memorised?",
     "atlas_when": "Which cheap measure says when memorisation starts?",
     "atlas_bound": "Can cheap measures bound exact memorisation, with a guaranteed error?",
+    "atlas_foretold": "Can the losses and starts of strings be foretold before training?",
     "atlas_whose": "Can anyone say which other string lowered the loss of a string?",
 }
 # Correlations that count as high, and as none worth acting on
@@ -105,6 +115,35 @@ CLAIMS = [
             ("seed", "runs of other seeds"),
             ("language", "a language that is not in the calibration"),
             ("family", "a family of models that is not in the calibration"),
+        )
+    ),
+    *(
+        claim(
+            "atlas_foretold",
+            f"Each string's {outcome} can be foretold before training, in runs of new seeds.",
+            statistics.foretold.of(outcome=outcome, new="seed"),
+            at_least(USEFUL),
+        )
+        for outcome in (BITS, BELOW_OPTIMAL)
+    ),
+    claim(
+        "atlas_foretold",
+        "Copies, order, length and the other strings foretell the bits at the end better than "
+        "exact probability alone.",
+        statistics.beyond_rarity.of(outcome=BITS, new="seed"),
+        above(0),
+    ),
+    *(
+        claim(
+            "atlas_foretold",
+            f"Intervals of 90 % have the bits at the end of 85 % or more of the strings of {name}.",
+            statistics.inside_foretold.of(outcome=BITS, new=new),
+            at_least(0.85),
+        )
+        for new, name in (
+            ("seed", "later runs of new seeds"),
+            ("model", "later runs of a new model"),
+            ("language", "later runs on a new language"),
         )
     ),
     claim(

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from palimpsest import traces
+from palimpsest.manifests import now
 from palimpsest.models.build import build
 from palimpsest.training.attempts import fewer_models
 from palimpsest.training.batches import IGNORED, by_length
@@ -161,7 +162,7 @@ class Wave:
         self.size = len(members)
         # A member's share of the time of this process: all time, and training without evaluation.
         self.wall_seconds, self.training_seconds = 0.0, 0.0
-        started = time.perf_counter()
+        started, self.started = time.perf_counter(), now()
         models = self._initial_models()
         self.stack = Stack(self._build(self.members[0]), len(members), self.device)
         # Of steps that can be repeated, by the shape of their ids; and their inputs.
@@ -377,6 +378,7 @@ class Wave:
                 resumed_from_epoch=member.resumed_from,
                 trained_together=self.size,
                 wall_time_seconds=self.wall_seconds,
+                started=self.started,
                 training_seconds=self.training_seconds,
                 training_tokens=member.tokens,
             ),
