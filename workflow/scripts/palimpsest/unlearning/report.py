@@ -26,7 +26,7 @@ from palimpsest.unlearning.evaluate.placebos import FORGET
 from palimpsest.unlearning.evaluate.samples import PROBLEM_KEYS
 from palimpsest.unlearning.evaluate.verdicts import KEEPS
 from palimpsest.unlearning.kinds import ABLATION, GAP_SUMMARY, MEMORISATION, SCORES, TESTS
-from palimpsest.unlearning.opening_sentences import as_shown, in_percent, spread_in_words
+from palimpsest.unlearning.opening_sentences import as_shown, in_percent
 from palimpsest.unlearning.run.setups import ENDS, FULL, NONE, RETRAIN, REUSE_N_N
 
 KINDS = (SCORES, TESTS, GAP_SUMMARY, MEMORISATION, ABLATION)
@@ -154,7 +154,6 @@ def method_row(one: Outcome) -> dict:
         "name": one.name,
         "end": one.is_end,
         "closed": in_percent(one.closed),
-        "spread": "–" if pd.isna(one.spread[0]) else spread_in_words(one),
         "placebo": in_percent(one.placebo),
         "retained": in_percent(one.retained),
         "told": told(one),
@@ -162,7 +161,6 @@ def method_row(one: Outcome) -> dict:
         "relative_quality": with_interval(one.values["relative_quality"], score),
         "quality": with_interval(one.values["forgetting_quality"], score),
         "final": with_interval(one.values["final_score"], score),
-        "final_probability": with_interval(one.values["final_score_probability"], score),
         "kept": {which: in_percent(one.values[which]) for which in ("retain", "test")},
         "steps": f"{number(round(100 * one.values['steps_share'].mean, 1))}\u00a0%",
         "words": ENDS_IN_WORDS[one.name] if one.is_end else in_words(one),
