@@ -33,11 +33,11 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from palimpsest import manifests, traces
 from palimpsest.atlas import kinds
 from palimpsest.atlas.agreement import SHUFFLE_SEED
-from palimpsest.atlas.conformal import LEVEL
 from palimpsest.atlas.contenders import n_grams
 from palimpsest.atlas.distances import edit_distances, symbols
 from palimpsest.atlas.kinds import BELOW_OPTIMAL, BITS, OUTCOMES, RECOLLECTED
 from palimpsest.atlas.truth import RUN
+from palimpsest.conformal import LEVEL
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
