@@ -65,6 +65,7 @@ def conformal(
     some), an interval has the exact value of a record with probability `level`, whatever the losses
     are. This holds over all records together, and not for each kind of record. Trained records are
     bounded by trained ones, and those never trained on, which are the placebo, by others of theirs.
+    That records of one fold share the model without it is not counted.
 
     Parameters
     ----------
