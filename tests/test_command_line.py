@@ -1,6 +1,7 @@
 """The command `palimpsest`: what Snakemake is given, the studies that it makes, and the wheel."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -60,7 +61,7 @@ def test_what_snakemake_is_given(words, expected, given, tmp_path, monkeypatch, 
     (tmp_path / STUDY).touch()
     main(words.split())
     assert " ".join(given[1]) == f"{expected} --configfile {STUDY}"
-    assert capsys.readouterr().out.splitlines()[1] == f"$ {' '.join(given[1])}"
+    assert capsys.readouterr().out.splitlines()[1] == f"$ {shlex.join(given[1])}"
     main([*words.split(), "--configfile", "other.yaml"])
     assert STUDY not in given[2]
 

@@ -68,8 +68,8 @@ def message(work: Callable) -> str:
 # models that are looked at after every epoch, which the study in environments has. Methods on
 # another problem are for the paper's experiment, fields are for texts (config/people.yaml), and an
 # audit is for a model of a user's own (config/minimal/audit.yaml). The atlas retrains without every
-# string (config/atlas.yaml). Activations are of models that
-# other programs trained (examples/digits.py).
+# string (config/atlas.yaml). Activations are of models that other programs trained
+# (examples/digits.py). Bounds of records need records that no training left out.
 OF_FULL_MODELS = {
     *("adapters", "layers", "epochs", "information_epochs", "unlearning_transfer"),
     *("fields", "exposure", "field_values"),
@@ -83,7 +83,8 @@ OF_FULL_MODELS = {
     *("checkpoint_forget_quality", "checkpoint_membership", "checkpoint_tests"),
     *("retrained", "influence", "halves", "curves", "contenders", "frontier", "conformal"),
     *("atlas", "atlas_whose", "foretold", "foretelling"),
-    *("gradient_scores", "gradient_effects", "gradient_costs"),
+    *("gradient_scores", "gradient_effects", "gradient_costs", "last_pass", "retrained_fields"),
+    "conformal_records",
     *("panel_rows", "panel_outcomes", "measured_panel", "panels_effects", "panels_persistence"),
     *(
         "profile_schedules",
