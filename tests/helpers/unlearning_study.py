@@ -315,7 +315,7 @@ def effects(models, n, seeds):
 
 
 def metrics(models, n, seeds):
-    columns = ["estimate", "lower", "upper", "reference"]
+    columns = ["estimate", "lower", "upper", "reference", "reference_lower", "reference_upper"]
     return of_all_seeds(made.metrics(models, n), seeds, columns)
 
 
