@@ -10,7 +10,6 @@ OLMo 1B.
 import json
 import re
 import string
-import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -26,6 +25,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "workflow/scripts")]
 
 from rows import Row, main, shown  # noqa: E402
 
+from helpers.forks import run_snakemake  # noqa: E402
 from helpers.projects import copy_of_the_project  # noqa: E402
 from palimpsest.estimates import with_interval  # noqa: E402
 from palimpsest.languages import Grammar  # noqa: E402
@@ -133,9 +133,8 @@ def explained(n: int, models: dict[str, str], prompt: int, continuation: int) ->
             },
         }
         (folder / "audit.json").write_text(json.dumps(config))
-        command = [sys.executable, "-m", "snakemake", "--cores", "2", "audit"]
-        command += ["--configfile", "audit.json", "--quiet", "rules", "reason"]
-        subprocess.run(command, cwd=folder, check=True, stdout=sys.stderr)
+        words = ["--cores", "2", "audit", "--configfile", "audit.json"]
+        run_snakemake(folder, [*words, "--quiet", "rules", "reason"])
         tables = folder.glob("results/audit/*/*/explained.parquet")
         found = pd.concat(map(pd.read_parquet, sorted(tables)))
         recited = pd.read_parquet(folder / "results/audit/common/common/recited.parquet")

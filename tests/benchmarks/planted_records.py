@@ -5,7 +5,6 @@ again are never trained on.
 """
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from functools import cached_property
@@ -16,6 +15,7 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "workflow/scripts")]
 
+from helpers.forks import run_snakemake  # noqa: E402
 from helpers.projects import copy_of_the_project  # noqa: E402
 from palimpsest.corpora import read_corpus  # noqa: E402
 from palimpsest.corpora.records_corpus import RecordsCorpus  # noqa: E402
@@ -91,6 +91,6 @@ class PlantedRecords:
         """Run Snakemake on two cores; `records` are further keys of the block of this name."""
         config = {**self.config, "records": {**BLOCK, **records}}
         (self.folder / "planted.json").write_text(json.dumps(config))
-        command = [sys.executable, "-m", "snakemake", "--cores", "2", *targets]
-        command += ["--configfile", "planted.json", "--quiet", "rules", "reason"]
-        subprocess.run(command, cwd=self.folder, check=True, stdout=sys.stderr)
+        words = ["--cores", "2", *targets]
+        words += ["--configfile", "planted.json", "--quiet", "rules", "reason"]
+        run_snakemake(self.folder, words)

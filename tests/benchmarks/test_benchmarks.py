@@ -1,12 +1,13 @@
 """Every benchmark runs, so that none breaks unseen."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from helpers.forks import python
+from helpers.forks import python, shared
 
 FOLDER = Path(__file__).parent
 pytestmark = pytest.mark.slow
@@ -15,7 +16,8 @@ pytestmark = pytest.mark.slow
 def run(program: Path, *arguments: str) -> subprocess.CompletedProcess:
     """Run a program of the benchmarks to its end."""
     command = [python(), str(program), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=500)
+    environment = {**os.environ, **shared()}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("bench_*.py")))

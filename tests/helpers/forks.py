@@ -29,6 +29,7 @@ from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
+SHARED = "PALIMPSEST_SERVER_"  # environment: the socket of a server to use, by its kind
 AT_ONCE = 2
 SECONDS = 600
 PAUSE = 0.02  # seconds between two looks whether a process has ended
@@ -86,16 +87,38 @@ def python() -> str:
     """
     place = Path(_server("job"))
     command = place.with_name("bin") / "python"
-    command.parent.mkdir()
+    if command.exists():
+        return str(command)
+    command.parent.mkdir(exist_ok=True)
     text = f"#!{sys.executable} -IS\nSERVER = {str(place)!r}\n{PYTHON.read_text()}"
     command.write_text(text)
     command.chmod(0o755)
     return str(command)
 
 
+def shared() -> dict[str, str]:
+    """The environment of a program that is to use this process's servers."""
+    return {SHARED + kind: _server(kind) for kind in SERVERS}
+
+
+def run_snakemake(folder: Path, arguments: list[str]) -> None:
+    """Run Snakemake, which must succeed: in forks if another process shares its servers."""
+    if all(SHARED + kind in os.environ for kind in SERVERS):
+        done = snakemake_in_a_fork(folder, arguments)
+        assert done.returncode == 0, done.stdout
+        return
+    command = [sys.executable, "-m", "snakemake", *arguments]
+    subprocess.run(command, cwd=folder, check=True, stdout=sys.stderr)
+
+
 @cache
 def _server(kind: str) -> str:
-    """The socket of this process's server of a kind, which is started when it is first needed."""
+    """The socket of the server of a kind: that of another process, if it shares its servers.
+
+    Otherwise it is this process's own, which is started when it is first needed.
+    """
+    if SHARED + kind in os.environ:
+        return os.environ[SHARED + kind]
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)
     place = Path(folder.name) / "socket"
