@@ -23,12 +23,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve()
-sys.path.insert(0, str(ROOT / "workflow/scripts"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "workflow/scripts")]
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from rows import HEADER, Row, at_least, number, report  # noqa: E402
 
+from helpers.forks import python_of_scripts  # noqa: E402
 from palimpsest import tables  # noqa: E402
 from palimpsest.corpora import GrammarCorpus  # noqa: E402
 from palimpsest.datasets.build import build  # noqa: E402
@@ -193,7 +194,7 @@ class Workers:
     """Processes that do one side's work, each round on demand, so that the sides take turns."""
 
     def __init__(self, side: str, folder: Path, model: str, count: int, **more):
-        command = [sys.executable, str(HERE), "--side", side, "--folder", str(folder)]
+        command = [python_of_scripts(), str(HERE), "--side", side, "--folder", str(folder)]
         command += ["--model", model, *TINY_FLAG]
         for name, value in more.items():
             command += [f"--{name}", str(value)]
@@ -225,7 +226,7 @@ def whole(side: str, folder: Path, model: str, runs: int, lanes: int) -> float:
     while waiting or running:
         while waiting and len(running) < lanes:
             environment = {**os.environ, "SEED": str(waiting.pop())}
-            command = [sys.executable, str(HERE), "--side", side, "--folder", str(folder)]
+            command = [python_of_scripts(), str(HERE), "--side", side, "--folder", str(folder)]
             running.append(
                 subprocess.Popen(
                     [*command, "--model", model, *TINY_FLAG],

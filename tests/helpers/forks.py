@@ -101,9 +101,19 @@ def shared() -> dict[str, str]:
     return {SHARED + kind: _server(kind) for kind in SERVERS}
 
 
+def are_shared() -> bool:
+    """Whether another process shares its servers with this one."""
+    return all(SHARED + kind in os.environ for kind in SERVERS)
+
+
+def python_of_scripts() -> str:
+    """A Python for scripts, which are forks if another process shares its servers."""
+    return python() if are_shared() else sys.executable
+
+
 def run_snakemake(folder: Path, arguments: list[str]) -> None:
     """Run Snakemake, which must succeed: in forks if another process shares its servers."""
-    if all(SHARED + kind in os.environ for kind in SERVERS):
+    if are_shared():
         done = snakemake_in_a_fork(folder, arguments)
         assert done.returncode == 0, done.stdout
         return
