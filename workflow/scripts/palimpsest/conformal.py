@@ -3,7 +3,8 @@
 A regression predicts the exact value from what the cheap measures say. On other items, whose exact
 values are known, its errors tell how wide an interval must be: if a new item is like them
 (exchangeable), the interval has the exact value with the stated probability, however wrong the
-regression is. This holds over all such items together, and not in each part of them.
+regression is. This holds in the mean over draws of the known items, and over all groups of items,
+each counted once; not in each part of them, nor of each draw.
 
 Sources: Lei et al., Distribution-Free Predictive Inference for Regression (2018), section 2.2; of
 items in groups, Dunn, Wasserman and Ramdas, Distribution-Free Prediction Sets for Two-Layer
@@ -98,23 +99,10 @@ class Calibration:
         measured, exact, groups : see `of`
         level : see `interval`
         """
-        group, size = _groups(exact, groups)
-        chosen = ~is_scored(len(size))[group]
-        features = features_of(measured, scale_of(measured))[chosen]
-        folds = GroupKFold(min(FOLDS, len(np.unique(group[chosen]))))
-
-        def width(unit: float, is_informed: bool) -> float:
-            target = _scaled(exact[chosen], unit)
-            predicted = cross_val_predict(
-                _regression(is_informed), features, target, groups=group[chosen], cv=folds
-            )
-            reach = np.quantile(np.abs(target - predicted), level)
-            return np.median(
-                _unscaled(predicted + reach, unit) - _unscaled(predicted - reach, unit)
-            )
-
         candidates = [(unit, informed) for informed in (True, False) for unit in (SCALE, PLAIN)]
-        unit, is_informed = min(candidates, key=lambda candidate: width(*candidate))
+        unit, is_informed = min(
+            candidates, key=lambda one: width_to_expect(measured, exact, groups, level, *one)
+        )
         return cls.of(measured, exact, groups, unit, is_informed)
 
     def interval(self, measured: np.ndarray, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
@@ -140,11 +128,31 @@ class Calibration:
 
         A new group counts as one with an infinite error.
         """
-        order = np.argsort(self.score)
-        below = self.weight[order].cumsum()
-        # The last sum is the number of groups, but for rounding.
-        place = np.searchsorted(below, level * (round(below[-1]) + 1) - ROUNDING)
-        return float(self.score[order][place]) if place < len(order) else math.inf
+        return upper_quantile(self.score, self.weight, level)
+
+
+def width_to_expect(
+    measured: np.ndarray,
+    exact: np.ndarray,
+    groups: np.ndarray | None = None,
+    level: float = LEVEL,
+    unit: float = SCALE,
+    is_informed: bool = True,
+) -> float:
+    """The median width of intervals, by cross-validation in the half that a calibration fits.
+
+    So a choice by this width leaves the errors on the other half as they are. The parameters are
+    those of `Calibration.of` and `interval`.
+    """
+    group, size = _groups(exact, groups)
+    chosen = ~is_scored(len(size))[group]
+    features, target = features_of(measured, scale_of(measured))[chosen], _scaled(exact, unit)
+    folds = GroupKFold(min(FOLDS, len(np.unique(group[chosen]))))
+    predicted = cross_val_predict(
+        _regression(is_informed), features, target[chosen], groups=group[chosen], cv=folds
+    )
+    reach = np.quantile(np.abs(target[chosen] - predicted), level)
+    return float(np.median(_unscaled(predicted + reach, unit) - _unscaled(predicted - reach, unit)))
 
 
 def _groups(exact: np.ndarray, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -170,6 +178,27 @@ def scale_of(measured: np.ndarray) -> np.ndarray:
     """float[measures]: the median size of each measure; 1 where there is none."""
     sizes = np.nanmedian(np.abs(measured), axis=0)
     return np.where(np.isfinite(sizes) & (sizes > 0), sizes, 1.0)
+
+
+def weights_of(groups: np.ndarray) -> np.ndarray:
+    """float[items]: 1 over the number of items in the same group."""
+    _, group, size = np.unique(groups, return_inverse=True, return_counts=True)
+    return 1 / size[group]
+
+
+def upper_quantile(values: np.ndarray, weights: np.ndarray, level: float) -> float:
+    """The value that one of a new group exceeds with a probability of 1 - `level` at most.
+
+    `weights` are those of `weights_of`, or a part of them that has whole groups; the new group
+    counts as one with an infinite value. Infinite if there are too few.
+    """
+    if not len(values):
+        return math.inf
+    order = np.argsort(values)
+    below = weights[order].cumsum()
+    # The last sum is the number of groups, but for rounding.
+    place = np.searchsorted(below, level * (round(below[-1]) + 1) - ROUNDING)
+    return float(values[order][place]) if place < len(order) else math.inf
 
 
 def is_scored(n: int) -> np.ndarray:

@@ -7,6 +7,7 @@ which only the first are like them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from palimpsest.conformal import (
     Calibration,
     features_of,
     told_apart,
+    width_to_expect,
 )
 from palimpsest.making import makes, reads
 
@@ -54,18 +56,47 @@ def conformal_table(
     names = np.unique(of_rows["string_id"])
     side = np.random.default_rng(SPLIT_SEED).permutation(len(names)) % 2
     of_rows[STRING] = side[np.searchsorted(names, of_rows["string_id"])]
+    calibrated: dict[tuple, Calibrated] = {}  # many runs are tested by one calibration
     rows = [
         row
         for run, places in of_rows[of_rows["language"] == language].groupby(RUN).groups.items()
-        for row in _tested(of_rows, measured, exact.to_numpy(), run, places.to_numpy())
+        for row in _tested(of_rows, measured, exact.to_numpy(), run, places.to_numpy(), calibrated)
     ]
     return pd.DataFrame(rows, columns=kinds.CONFORMAL.names)
 
 
+class Calibrated(NamedTuple):
+    """Calibrations by all measures together, and by the best one alone, which has a place."""
+
+    whole: Calibration
+    alone: Calibration
+    single: int
+
+    @classmethod
+    def of(cls, measured: np.ndarray, exact: np.ndarray, strings: np.ndarray) -> Calibrated:
+        """From float[rows, measures], float[rows] and str[rows].
+
+        A string that several runs have is one group, because its values are not independent. The
+        best measure is chosen on the half that is fitted.
+        """
+        widths = [
+            width_to_expect(column[:, None], exact, strings) for column in measured.transpose()
+        ]
+        single = int(np.argmin(widths))
+        alone = Calibration.of(measured[:, [single]], exact, strings)
+        return cls(Calibration.of(measured, exact, strings), alone, single)
+
+
 def _tested(
-    of_rows: pd.DataFrame, measured: pd.DataFrame, exact: np.ndarray, run: tuple, places: np.ndarray
+    of_rows: pd.DataFrame,
+    measured: pd.DataFrame,
+    exact: np.ndarray,
+    run: tuple,
+    places: np.ndarray,
+    calibrated: dict[tuple, Calibrated],
 ) -> Iterator[dict]:
-    values = measured.to_numpy(dtype=float)
+    """The rows of one run; `calibrated` is filled with what other runs may use."""
+    values, strings = measured.to_numpy(dtype=float), of_rows["string_id"].to_numpy()
     of_run = places
     for held_out in HELD_OUT:
         own = of_rows[held_out].to_numpy()
@@ -73,20 +104,17 @@ def _tested(
         known, places = own != tested, of_run[own[of_run] == tested]
         if known.sum() < FEWEST or len(places) < FOLDS:
             continue
-        whole = Calibration.of(values[known], exact[known])
-        singles = {
-            name: Calibration.of(values[known][:, [place]], exact[known])
-            for place, name in enumerate(measured.columns)
-        }
-        # The best single measure is chosen without the strings that are tested.
-        single = min(singles, key=lambda name: singles[name].reach(LEVEL))
-        column = [measured.columns.get_loc(single)]
+        if (held_out, tested) not in calibrated:
+            made = Calibrated.of(values[known], exact[known], strings[known])
+            calibrated[held_out, tested] = made
+        whole, alone, single = calibrated[held_out, tested]
         shift = told_apart(*(features_of(values[rows], whole.scale) for rows in (known, places)))
         found = {
             "": whole.interval(values[places]),
-            "single_": singles[single].interval(values[places][:, column]),
+            "single_": alone.interval(values[places][:, [single]]),
         }
-        row = {**dict(zip(RUN, run, strict=True)), "held_out": held_out, "single": single}
+        row = {**dict(zip(RUN, run, strict=True)), "held_out": held_out}
+        row |= {"single": measured.columns[single]}
         row |= {"level": LEVEL, "n_strings": len(places), "shift": shift}
         row["told_apart"] = shift > TOLD_APART
         row["refused"] = float(np.isnan(found[""][0]).mean())

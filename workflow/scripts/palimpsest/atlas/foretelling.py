@@ -7,7 +7,8 @@ the size of the model. All values of strings are relative to the run's mean, so 
 comparable.
 
 The size of its errors comes from earlier runs, too: those that lack as much of the others as the
-later run does (cross-validation by what is new). With few models or languages, nothing guarantees
+later run does (cross-validation by what is new). Of a new model, the other models' runs on the same
+strings stay, so its errors are rather too small. With few models or languages, nothing guarantees
 that 90 % of the intervals have the outcome; the judge counts them.
 
 The strings of a later run are handed out only after its predictions were written. Their hash and

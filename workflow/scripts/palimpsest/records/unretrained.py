@@ -8,23 +8,34 @@ the other records, and its errors give intervals (`palimpsest.conformal`).
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from palimpsest.arguments import takes
-from palimpsest.conformal import FOLDS, LEVEL, Calibration, features_of, scale_of, told_apart
-from palimpsest.errors import UserError
+from palimpsest.conformal import (
+    FOLDS,
+    LEVEL,
+    Calibration,
+    features_of,
+    scale_of,
+    told_apart,
+    upper_quantile,
+    weights_of,
+)
+from palimpsest.errors import Notice, UserError
 from palimpsest.number_format import plural
-from palimpsest.records.intervals import FEWEST_KNOWN
+from palimpsest.records.intervals import FEWEST_KNOWN, fewest_unseen
 from palimpsest.records.kinds import MEMORISED, NOT_MEMORISED, OUTSIDE, UNDECIDED
 from palimpsest.records.losses import LOSSES, Losses
 from palimpsest.records.verdicts import FALSE_ALARMS
 from palimpsest.short_repr import ShortRepr
 
-# How many standard errors from chance the AUC is where records are not alike: with records taken at
-# random, one in 30,000 studies is refused.
+# How many standard errors from chance the AUC is where records are not alike. That of a
+# cross-validated AUC is larger than the one of the rank-sum test, so of studies with records taken
+# at random, about one in 1,000 is refused.
 APART = 4
 
 
@@ -32,7 +43,8 @@ APART = 4
 class Conformal(ShortRepr):
     """Intervals of the exact memorisation of records that no training left out.
 
-    `table` has a row for each of these records: `id`, `group`, `trained`, `loss`, the interval
+    `table` has a row for each of these records (of those never trained on only if enough of them
+    are known): `id`, `group`, `trained`, `loss`, the interval
     `lower` to `upper` of the loss without training on the record minus `loss`, and the `verdict`.
     It is "memorised" if the interval is above `limit`, "not memorised" if it is not above it,
     "undecided" if the limit is inside, and "outside", without an interval, if the record is unlike
@@ -63,7 +75,9 @@ def conformal(
 
     If the records with `losses.without` are a random part of all (of the groups, where records have
     some), an interval has the exact value of a record with probability `level`, whatever the losses
-    are. This holds over all records together, and not for each kind of record. Trained records are
+    are. This holds in the mean over draws of the known part, and over all groups, each counted
+    once; not for each kind of record. So a share of 1 - `level` of all records at most is called
+    memorised wrongly, which can be a larger share of those that are called so. Trained records are
     bounded by trained ones, and those never trained on, which are the placebo, by others of theirs.
     That records of one fold share the model without it is not counted.
 
@@ -93,7 +107,18 @@ def conformal(
         )
     exact = np.full(len(known), np.nan)
     exact[known] = losses.without[-1, known] - losses.loss[-1, known]
-    limit = _limit(exact[known & ~trained], false_alarms)
+    unseen = known & ~trained
+    limit = _limit(exact[unseen], losses.groups[unseen], false_alarms)
+    needed = max(FEWEST_KNOWN, fewest_unseen(false_alarms))
+    if (n_unseen := _n_groups(losses, unseen)) < needed:
+        warnings.warn(
+            Notice(
+                f"{where} is known for {plural(n_unseen, 'group')} of records never trained on; "
+                f"with fewer than {needed}, what chance gives and the placebo are unknown, or "
+                "only known roughly"
+            ),
+            stacklevel=3,
+        )
     parts, shift = [], math.nan
     for side in (trained, ~trained):
         asked = side & ~known
@@ -158,10 +183,13 @@ def _shift(losses: Losses, known: np.ndarray, asked: np.ndarray) -> float:
     return found
 
 
-def _limit(exact: np.ndarray, false_alarms: float) -> float:
-    """What records never trained on exceed with probability `false_alarms`; 0 for too few."""
-    place = math.ceil((1 - false_alarms) * (len(exact) + 1)) - 1
-    return max(0.0, float(np.sort(exact)[place])) if place < len(exact) else 0.0
+def _limit(exact: np.ndarray, groups: np.ndarray, false_alarms: float) -> float:
+    """What records never trained on exceed with probability `false_alarms`; 0 for too few.
+
+    Each group counts once.
+    """
+    found = upper_quantile(exact, weights_of(groups), 1 - false_alarms)
+    return max(0.0, found) if math.isfinite(found) else 0.0
 
 
 def _verdicts(lower: np.ndarray, upper: np.ndarray, limit: float) -> np.ndarray:
