@@ -83,8 +83,8 @@ OF_FULL_MODELS = {
     *("checkpoint_forget_quality", "checkpoint_membership", "checkpoint_tests"),
     *("retrained", "influence", "halves", "curves", "contenders", "frontier", "conformal"),
     *("atlas", "atlas_whose", "foretold", "foretelling"),
-    *("gradient_scores", "gradient_effects", "gradient_costs", "last_pass", "retrained_fields"),
-    "conformal_records",
+    *("gradient_scores", "gradient_effects", "gradient_costs", "last_pass", "removed_tokens"),
+    *("retrained_fields", "conformal_records"),
     *("panel_rows", "panel_outcomes", "measured_panel", "panels_effects", "panels_persistence"),
     *(
         "profile_schedules",
