@@ -5,7 +5,7 @@ records. A twin is trained on them, and again without each of ten folds, so the 
 record is known: its loss without training on it, minus its loss. Then the values of all folds but
 some are hidden, and `records.conformal` bounds them. In the name of a row stands the 95 % interval
 over the seeds, of means over choices of folds. The peer is the same for records never trained on;
-for the width, it is an interval that knows no losses: that of the known values themselves.
+for the width, it is the 5 to 95 % range of the known values, which covers somewhat less.
 """
 
 import tempfile
