@@ -33,6 +33,8 @@ def test_of_many_tables_one_is_named_that_is_worth_opening_first():
     where = "4 tables in results/unlearning"
     assert files_to_open(tables, first) == f"to open: {tables[1]} first; {where}"
     assert files_to_open(tables, first[:1]) == f"to open: {where}"
+    few = [*tables[:2], "results/figures/a.svg", "results/figures/b.svg"]
+    assert " first" not in files_to_open(few, first)
     with_report = [*tables, "results/report.html"]
     assert files_to_open(with_report, first) == f"to open: results/report.html; {where}"
 

@@ -23,12 +23,14 @@ def files_to_open(files: Iterable[str], first: Sequence[str] = ()) -> str | None
     files = list(dict.fromkeys(files))
     if len(files) <= FEW:
         return f"to open: {'; '.join(files)}" if files else None
-    parts = [file for file in files if file.endswith(PAGES)] or _one_of(files, first)
+    pages = [file for file in files if file.endswith(PAGES)]
+    parts = [*pages]
     for sort in dict.fromkeys(SORTS.values()):
         alike = [file for file in files if SORTS.get(PurePath(file).suffix) == sort]
         if len(alike) <= FEW:
             parts += alike
         else:
+            parts += [] if pages else _one_of(alike, first)
             parts.append(f"{len(alike)} {sort}s in {', '.join(_folders(alike))}")
     return f"to open: {'; '.join(parts)}" if parts else None
 
