@@ -267,9 +267,9 @@ if transfer_jobs:
 
     rule measure_transfer:
         input:
-            searched=of_other_problems(transfer_jobs.searched),
-            datasets=of_other_problems(transfer_jobs.datasets),
-            retrained=of_other_problems(transfer_jobs.traces),
+            searched=of_all_problems(transfer_jobs, transfer_jobs.searched),
+            datasets=of_all_problems(transfer_jobs, transfer_jobs.datasets),
+            retrained=of_all_problems(transfer_jobs, transfer_jobs.traces),
         output:
             table=forgotten.TRANSFER.path,
         log:
@@ -333,8 +333,8 @@ if judge_jobs:
 
     rule judge_metrics:
         input:
-            probed=of_judging_problems(judge_jobs.probed),
-            datasets=of_judging_problems(judge_jobs.datasets),
+            probed=of_all_problems(judge_jobs, judge_jobs.probed),
+            datasets=of_all_problems(judge_jobs, judge_jobs.datasets),
         output:
             table=forgotten.JUDGED.path,
         log:

@@ -30,16 +30,18 @@ def families_of_models(wildcards):
     return {name: resolve(name, settings.models)[0].family for name in atlas_block["models"]}
 
 
-def by_gradients(wildcards):
-    """The tables of all seeds that gradients give; none of them if the configuration has none."""
-    kinds = mapped.OF_GRADIENTS if atlas_block and atlas_block["gradients"] else ()
-    return {kind.name: expand(kind.path, seed=settings.seeds, **wildcards) for kind in kinds}
+def of_seeds(kinds, key):
+    """An input function: tables of all seeds; none of them if the configuration's key asks for none."""
+
+    def tables(wildcards):
+        asked = kinds if atlas_block and atlas_block[key] else ()
+        return {kind.name: expand(kind.path, seed=settings.seeds, **wildcards) for kind in asked}
+
+    return tables
 
 
-def by_last_pass(wildcards):
-    """The last passes of all seeds; none if the configuration has none."""
-    kinds = (mapped.LAST_PASS,) if atlas_block and atlas_block["last_pass"] else ()
-    return {kind.name: expand(kind.path, seed=settings.seeds, **wildcards) for kind in kinds}
+by_gradients = of_seeds(mapped.OF_GRADIENTS, "gradients")
+by_last_pass = of_seeds((mapped.LAST_PASS,), "last_pass")
 
 
 def weights_of_seeds(wildcards):

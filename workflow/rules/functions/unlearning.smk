@@ -98,20 +98,11 @@ def weights_to_probe(wildcards):
     return judge_jobs.weights(unlearning_run(wildcards))
 
 
-def of_judging_problems(files):
-    """An input function: the files of all problems of one model and language."""
+def of_all_problems(jobs, files):
+    """An input function: the files of all problems of one model and language of some jobs."""
 
     def of_problems(wildcards):
-        return files(judge_jobs.of(wildcards.model, wildcards.language))
-
-    return of_problems
-
-
-def of_other_problems(files):
-    """An input function: the files of all problems of one model and language."""
-
-    def of_problems(wildcards):
-        return files(transfer_jobs.of(wildcards.model, wildcards.language))
+        return files(jobs.of(wildcards.model, wildcards.language))
 
     return of_problems
 

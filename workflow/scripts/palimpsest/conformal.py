@@ -182,7 +182,7 @@ def scale_of(measured: np.ndarray) -> np.ndarray:
 
 def weights_of(groups: np.ndarray) -> np.ndarray:
     """float[items]: 1 over the number of items in the same group."""
-    _, group, size = np.unique(groups, return_inverse=True, return_counts=True)
+    group, size = _groups(groups, groups)
     return 1 / size[group]
 
 

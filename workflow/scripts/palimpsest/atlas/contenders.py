@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from palimpsest.atlas.distances import edit_distances, symbols
+from palimpsest.atlas.distances import edit_distances, symbols, to_nearest_other
 from palimpsest.atlas.kinds import EKFAC, TRACIN, TRAK
 from palimpsest.atlas.passes import Passes
 from palimpsest.audit.extraction import log10_samples
@@ -189,9 +189,7 @@ def unique_n_grams(cell: Cell) -> np.ndarray:
 
 def isolation(cell: Cell) -> np.ndarray:
     """float[strings]: edit distance to the nearest other training string, per symbol."""
-    n = len(cell.strings)
-    others = cell.distances[:, :n] + np.where(np.eye(n, dtype=bool), np.inf, 0)
-    return others.min(axis=1) / [len(symbols(text)) for text in cell.strings["text"]]
+    return to_nearest_other(cell.distances[:, : len(cell.strings)], cell.strings["text"])
 
 
 def extraction(cell: Cell) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Edit distances between strings."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -34,3 +34,12 @@ def edit_distances(texts: Sequence[str]) -> np.ndarray:
             table = np.minimum.accumulate(best - columns, axis=1) + columns
         found[place] = table[np.arange(len(rows)), lengths]
     return found
+
+
+def to_nearest_other(distances: np.ndarray, texts: Iterable[str]) -> np.ndarray:
+    """float[texts]: the edit distance to the nearest other text, per symbol; inf without others.
+
+    `distances` int[texts, texts] are those of `edit_distances`.
+    """
+    others = distances + np.where(np.eye(len(distances), dtype=bool), np.inf, 0)
+    return others.min(axis=1) / [len(symbols(text)) for text in texts]

@@ -9,7 +9,7 @@ import pandas as pd
 
 from palimpsest import token_losses
 from palimpsest.atlas import kinds
-from palimpsest.atlas.truth import RUN
+from palimpsest.atlas.truth import RUN, rows_of_run
 from palimpsest.corpora.files import read_grammar
 from palimpsest.datasets.choices import placebos_of
 from palimpsest.datasets.kinds import STRINGS
@@ -49,7 +49,7 @@ def field_table(
     parts = []
     for losses, dataset in zip(tokens, datasets, strict=True):
         about = {name: losses.run[name] for name in RUN}
-        rows = removed_tokens[(removed_tokens[RUN] == pd.Series(about)).all(axis=1)]
+        rows = rows_of_run(removed_tokens, about)
         found = _rows(losses, dataset, rows, grammar, characters, predict_end)
         parts.append(pd.DataFrame(found).assign(**about))
     return pd.concat(parts, ignore_index=True).astype({"begin": "Int64"})[kinds.FIELDS.names]

@@ -35,9 +35,9 @@ from palimpsest import manifests, traces
 from palimpsest.atlas import kinds
 from palimpsest.atlas.agreement import SHUFFLE_SEED
 from palimpsest.atlas.contenders import n_grams
-from palimpsest.atlas.distances import edit_distances, symbols
+from palimpsest.atlas.distances import edit_distances, to_nearest_other
 from palimpsest.atlas.kinds import BELOW_OPTIMAL, BITS, OUTCOMES, RECOLLECTED
-from palimpsest.atlas.truth import RUN
+from palimpsest.atlas.truth import RUN, rows_of_run
 from palimpsest.conformal import LEVEL
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
@@ -131,17 +131,14 @@ def of_texts(texts: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
     Returns the edit distance to the nearest other string, per symbol, and the mean over the
     string's 3-grams of the log of 1 plus the other strings that have it, both float[strings].
     """
-    lengths = np.array([len(symbols(text)) for text in texts])
-    distances = edit_distances(texts).astype(float)
-    np.fill_diagonal(distances, np.inf)
-    nearest = np.minimum(distances.min(axis=1), lengths)  # the only string has none
+    nearest = np.minimum(to_nearest_other(edit_distances(texts), texts), 1)  # the only one has none
     of_strings = [n_grams(text) for text in texts]
     n_strings = Counter(gram for grams in of_strings for gram in grams)
     # Sets have no order, so the sum must not depend on it.
     shared = [
         math.fsum(math.log(n_strings[gram]) for gram in grams) / len(grams) for grams in of_strings
     ]
-    return nearest / lengths, np.array(shared)
+    return nearest, np.array(shared)
 
 
 def outcomes_of(
@@ -383,7 +380,7 @@ def foretelling_table(
         paired(traces, datasets), promise, manifests, strict=True
     ):
         about = {name: trace.run[name] for name in RUN}
-        of_run = foretold[(foretold[RUN] == pd.Series(about)).all(axis=1)].reset_index(drop=True)
+        of_run = rows_of_run(foretold, about).reset_index(drop=True)
         found = outcomes_of(trace, strings, start, loss_threshold)
         beyond = float(trace.epochs[-1] + trace.epochs[-1] - trace.epochs[-2])
         shown = {

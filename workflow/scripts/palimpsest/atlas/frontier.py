@@ -38,7 +38,7 @@ from palimpsest.atlas.contenders import (
 from palimpsest.atlas.kinds import AGAIN, AMOUNT, APART, CROSS, HALVES, RANK, SINGLE, START
 from palimpsest.atlas.kinds import UNSEEN as UNSEEN_HALVES
 from palimpsest.atlas.passes import Passes
-from palimpsest.atlas.truth import RUN
+from palimpsest.atlas.truth import RUN, rows_of_run
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.all_measures import Thresholds
@@ -123,20 +123,20 @@ def frontier_tables(
         paired(traces, datasets), tokens, manifests, removals_manifests, strict=True
     ):
         about = {name: trace.run[name] for name in RUN}
-        exact = [_of_run(table, about) for table in (truth, influence, halves)]
+        exact = [rows_of_run(table, about) for table in (truth, influence, halves)]
         names = exact[0]["string_id"].to_numpy(dtype=object)
         unseen = np.setdiff1d(exact[2]["string_id"].unique(), names)
         seconds, passes = seconds_of(*costs), None
         if last_pass is not None:
-            passes = Passes.of(_of_run(last_pass, about), strings, datasets)
+            passes = Passes.of(rows_of_run(last_pass, about), strings, datasets)
             seconds |= seconds_of_passes(passes, seconds["training"])
         contenders, effects = said_of(trace, strings, of_tokens, names, unseen, thresholds, passes)
         if gradient_scores is not None:
-            amounts = amounts_of(_of_run(gradient_scores, about), names)
+            amounts = amounts_of(rows_of_run(gradient_scores, about), names)
             contenders = pd.concat([contenders, amounts], ignore_index=True)
-            more = effects_of(_of_run(gradient_effects, about), names)
+            more = effects_of(rows_of_run(gradient_effects, about), names)
             effects = pd.concat([effects, more], ignore_index=True)
-            seconds |= seconds_by_measure(_of_run(gradient_costs, about))
+            seconds |= seconds_by_measure(rows_of_run(gradient_costs, about))
         runs.append(list(compared(*exact, contenders, effects)))
         rows.append(rows_of(runs[-1], seconds).assign(**about))
         said.append(contenders.assign(**about))
@@ -282,10 +282,6 @@ def _ends(draws: np.ndarray) -> tuple[float, float]:
 def _mean(values: pd.Series) -> float:
     """The mean; NaN if a value is undefined, because its value often decides so."""
     return float(values.mean(skipna=False))
-
-
-def _of_run(table: pd.DataFrame, run: Mapping) -> pd.DataFrame:
-    return table[(table[list(run)] == pd.Series(run)).all(axis=1)]
 
 
 def _amounts(truth: pd.DataFrame, contenders: pd.DataFrame) -> Iterator[Compared]:

@@ -8,7 +8,7 @@ another one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +59,11 @@ class Retrained:
     def start(self, rule: Start) -> np.ndarray:
         """float[strings]: index of the epoch at which contextual memorisation starts, or NaN."""
         return contextual(self.loss, self.without, rule).start
+
+
+def rows_of_run(table: pd.DataFrame, run: Mapping) -> pd.DataFrame:
+    """The rows of a table that are of one run; `run` has the values of its columns, by name."""
+    return table[(table[list(run)] == pd.Series(run)).all(axis=1)]
 
 
 @reads(
