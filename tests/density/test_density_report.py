@@ -63,7 +63,6 @@ def tables(leakage) -> dict[str, pd.DataFrame]:
     return {
         kinds.LEAKAGE.name: leakage,
         kinds.RETRIEVAL.name: retrieval([0.95, 0.96, 0.97], [0.94, 0.95, 0.97]),
-        kinds.REGRESSIONS.name: of_study,
         kinds.MEMORISED.name: memorised([-0.5, -0.6, -0.7], [0.1, 0.1, -0.1]),
         kinds.TEXT_REGRESSIONS.name: of_texts[kinds.TEXT_REGRESSIONS.names],
     }
@@ -76,23 +75,10 @@ def test_the_report_says_what_was_found(tables, leakage):
     loss = claims.beyond_never(leakage[leakage["embedding"] == HIDDEN], "loss", LEAKED)
     assert with_interval(student(loss[1, 3])) in chapters["leakage"]
     assert "0.96" in chapters["leakage"]
-    interval = "−0.333 [−0.7, −0.1]"
-    for words in ("leak condition", "density", interval, "0.012", "&lt; 0.001"):
-        assert words in chapters["regressions"]
-    # The fit without an estimate has no row.
-    assert "density and distance" not in chapters["regressions"]
-    assert "(2 rows)" in chapters["regressions"]
-    assert "Regressions without an estimate are not listed." in chapters["regressions"]
     assert "nan" not in "".join(map(str, chapters.values()))
     assert "earlier" in chapters["density_memorisation"]
     assert "wiki" in chapters["own_texts"]
     assert "exam" in chapters["own_texts"]
-
-
-def test_regressions_without_any_estimate_have_no_table():
-    none = regressions().assign(effect=np.nan)
-    chapters = {one.id: one.before for one in part({kinds.REGRESSIONS.name: none}).chapters}
-    assert "<table>" not in chapters["regressions"]
 
 
 def test_the_report_without_tables_has_headings_only():

@@ -170,7 +170,7 @@ APPROXIMATION = pd.DataFrame(
             "quantity": quantity,
             "statistic": statistic,
             "n_strings": 7 if statistic == "mean_error" else 12,
-            "value": np.nan if quantity == "start" and statistic == "correlation" else value,
+            "value": np.nan if (group, statistic) == ("repeated", "correlation") else value,
             "lower": value - 0.25,
             "upper": value + 0.25,
         }

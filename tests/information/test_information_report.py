@@ -38,9 +38,10 @@ def test_the_report_says_what_was_found(table):
     assert list(found) == CHAPTERS
     assert "as expected" in found["diversity"]
     assert "opposite" not in found["diversity"]
-    rows = table[(table["intervention"] == MARKERS) & (table["share"] == 0.5)]
-    accuracy = student(rows.groupby("seed")["accuracy"].mean())
-    assert with_interval(accuracy) in found["comparison"]
+    for share, is_shown in ((0, True), (0.5, False), (1, True)):
+        rows = table[(table["intervention"] == MARKERS) & (table["share"] == share)]
+        accuracy = with_interval(student(rows.groupby("seed")["accuracy"].mean()))
+        assert (accuracy in found["comparison"]) == is_shown
     assert "nan" not in "".join(map(str, found.values()))
     # Runs with shuffled answers have no markers.
     assert "–" in found["comparison"]

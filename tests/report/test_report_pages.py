@@ -285,6 +285,18 @@ def test_all_tests_of_claims_are_one_table(folder):
     assert "When does a model start to memorise a string?" in questions
 
 
+def test_a_note_of_several_tests_is_there_once(tmp_path):
+    """A letter stands for it in their rows; the note of one test alone stays in its row."""
+    noted = CLAIMS.assign(note="retraining is the stronger evidence")
+    noted.loc[0, "note"] += "; of one alone"
+    rendered(tmp_path / "report.html", claims=noted, folder=tmp_path / "report")
+    page = Page((tmp_path / "report/claims.html").read_text())
+    assert page.text.count("a retraining is the stronger evidence") == 1
+    assert page.text.count("retraining is the stronger evidence") == 1
+    assert page.links.count("#note-a") == len(claims.tested(CLAIMS))
+    assert "agrees a of one alone" in page.text
+
+
 def test_claims_of_no_section_are_on_the_page_of_claims(tmp_path):
     others = pd.concat([CLAIMS, CLAIMS.head(1).assign(question="lost", claim="Nobody asked.")])
     rendered(tmp_path / "report.html", claims=others, folder=tmp_path / "report")

@@ -32,17 +32,15 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     chapters' headings.
     """
     html = template(__file__, "report.html.j2").module
-    leakage, retrieval, regressions, memorised, of_texts = given(
+    leakage, retrieval, memorised, of_texts = given(
         tables,
         kinds.LEAKAGE,
         kinds.RETRIEVAL,
-        kinds.REGRESSIONS,
         kinds.MEMORISED,
         kinds.TEXT_REGRESSIONS,
     )
     before = {
         "leakage": shown(html.leakage, leakage_rows, leakage),
-        "regressions": shown(html.regressions, regression_rows, regressions),
         "density_memorisation": shown(html.memorised, memorised_rows, memorised),
         "own_texts": shown(html.texts, text_rows, of_texts),
     }
@@ -87,33 +85,6 @@ def retrieval_rows(retrieval: pd.DataFrame) -> list[dict]:
         }
         for row, own in groups(retrieval, ["language", "model", "embedding", "k"])
     ]
-
-
-def regression_rows(regressions: pd.DataFrame) -> list[dict]:
-    """Per regression and term: effects of leaked strings and of placebos; those that have one."""
-    found = regressions[regressions["term"] != "intercept"]
-    about = ["language", "model", "regression", "outcome", "predictor", "embedding", "term"]
-    rows = []
-    for row, own in groups(found, about, dropna=False):
-        if own["effect"].isna().all():
-            continue
-        row["regression"] = REGRESSIONS[row["regression"]]
-        row["outcome"] = OUTCOMES[row["outcome"]]
-        row["predictor"] = "" if pd.isna(row["predictor"]) else row["predictor"]
-        row["embedding"] = EMBEDDINGS.get(row["embedding"], "")
-        rows.append({**row, **estimates(own.set_index("string_role"))})
-    return rows
-
-
-def estimates(rows: pd.DataFrame) -> dict[str, str]:
-    found = {}
-    for role in STRINGS:
-        own = rows.loc[role]
-        effect = Interval(*own[["effect", "lower", "upper"]])
-        found[f"effect_{role}"] = with_interval(effect)
-        found[f"p_{role}"] = probability(own["p_value"])
-        found[f"model_p_{role}"] = probability(own["model_p_value"])
-    return found
 
 
 def probability(p_value: float) -> str:

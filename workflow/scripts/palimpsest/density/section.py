@@ -149,7 +149,6 @@ SECTION = Section(
     reported=(
         kinds.LEAKAGE,
         kinds.RETRIEVAL,
-        kinds.REGRESSIONS,
         kinds.MEMORISED,
         kinds.TEXT_REGRESSIONS,
     ),

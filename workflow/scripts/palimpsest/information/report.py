@@ -126,10 +126,15 @@ def reading(change: Interval, expected: int) -> str:
 
 
 def share_rows(information: pd.DataFrame) -> list[dict]:
-    """Per language, model, intervention and share: accuracy, memorised strings and norms."""
+    """Accuracy, memorised strings and norms without an intervention and with the largest share.
+
+    One row per language, model, intervention and one of the two shares.
+    """
     rows = []
     for row, own in groups(information, ["language", "model", "intervention"]):
-        for share, runs in runs_of(own, OF_SHARE).groupby(SHARE):
+        shares = runs_of(own, OF_SHARE)
+        ends = shares[SHARE].isin([shares[SHARE].min(), shares[SHARE].max()])
+        for share, runs in shares[ends].groupby(SHARE):
             rows.append(
                 {
                     **row,

@@ -25,12 +25,6 @@ from palimpsest.statistics import NO_INTERVAL, Interval, student
 AGREEMENT = ("threshold_error", "start_error", "score_error", "same_verdict")
 GROUPS = ("all", "repeated", "single")
 ERRORS = ("mean_error", "mean_absolute_error", "same_verdict")
-QUANTITIES = {
-    "threshold": "threshold\n(nats per token)",
-    "start": "start\n(epochs)",
-    "score_at_optimum": "score at optimal\nlearning (0 to 1)",
-    "score_at_end": "score at the end\n(0 to 1)",
-}
 in_two_lines = partial(with_interval, separator="\n")
 
 
@@ -121,33 +115,31 @@ def false_alarm_rows(tradeoff: pd.DataFrame) -> list[dict]:
 
 
 def still_learning_rows(learning: pd.DataFrame) -> list[dict]:
-    """Per language, model, size and variant: number of runs whose test loss may still fall."""
+    """Per language and model: number of runs, and of those whose test loss may still fall."""
     keys = ["language", "model", "size", "variant"]
     # Runs by two recipes have equal keys, and each has every epoch once.
     run = learning.groupby([*keys, "seed", "epoch"]).cumcount()
     runs = learning.assign(run=run).drop_duplicates([*keys, "seed", "run"])
-    found = runs.groupby(keys, sort=False)["still_learning"].agg(late="sum", runs="size")
-    return found[found["late"] > 0].reset_index().to_dict("records")
+    found = runs.groupby(["language", "model"], sort=False)["still_learning"]
+    return found.agg(late="sum", runs="size").reset_index().to_dict("records")
 
 
 def approximation_rows(approximation: pd.DataFrame) -> list[dict]:
-    """Per language, measure and quantity: the approximation compared with leave-one-out.
+    """Per language and measure: the approximation's start compared with leave-one-out.
 
     Values and the ends of their intervals are averaged over models and seeds.
     """
+    starts = approximation[approximation["quantity"] == "start"]
     rows = []
-    for row, found in groups(approximation, ["language", "measure", "evidence", "quantity"]):
+    for row, found in groups(starts, ["language", "measure", "evidence"]):
         columns = ["n_strings", "value", "lower", "upper"]
         means = found.groupby(["group", "statistic"])[columns].mean()
         cells = {one.Index: one for one in means.rename(columns={"value": "mean"}).itertuples()}
         rows.append(
             {
                 **row,
-                "quantity": QUANTITIES[row["quantity"]],
                 "n_strings": number(cells["all", "correlation"].n_strings),
-                "both_start": number(cells["all", "mean_error"].n_strings)
-                if row["quantity"] == "start"
-                else None,
+                "both_start": number(cells["all", "mean_error"].n_strings),
                 **{
                     name: in_two_lines(cells.get((name, "correlation"), NO_INTERVAL))
                     for name in GROUPS

@@ -1,6 +1,8 @@
 """The claims in the report: the numbers of verdicts, and each claim with its tests."""
 
+from collections import Counter
 from collections.abc import Iterable
+from string import ascii_lowercase
 from typing import NamedTuple
 
 import pandas as pd
@@ -11,6 +13,7 @@ from palimpsest.report.part import Part
 
 VERDICTS = (AGREES, DISAGREES, CANNOT_TELL)
 ERROR_RATE = 0.05
+SEVERAL = 3  # tests with a note, from which on a letter stands for it
 
 
 def headline(claims: pd.DataFrame) -> dict:
@@ -137,19 +140,26 @@ def reasons(row: NamedTuple) -> list[str]:
     ]
 
 
-def held(row: NamedTuple) -> list[str]:
-    """In how many of several models, and of several families, the claim of a row holds."""
-    counted = (
-        (row.n_models_hold, row.n_models, "models"),
-        (row.n_families_hold, row.n_families, "families"),
+def shared_notes(claims: Iterable[dict]) -> dict[str, str]:
+    """The notes of several tests, each with the letter that stands for it in their rows."""
+    found = Counter(note for claim in claims for row in claim["tests"] for note in row["reasons"])
+    often = [note for note, n in found.most_common(len(ascii_lowercase)) if n >= SEVERAL]
+    return dict(zip(often, ascii_lowercase, strict=False))
+
+
+def held(row: NamedTuple) -> str:
+    """In how many of several models the claim of a row holds, of several families, and in others.
+
+    Written as 5/6 (3/3) agrees: models, families, and the verdict on models like these.
+    """
+    models, families = (
+        f"{holds:.0f}/{n:.0f}" if pd.notna(holds) and pd.notna(n) and n > 1 else ""
+        for holds, n in (
+            (row.n_models_hold, row.n_models),
+            (row.n_families_hold, row.n_families),
+        )
     )
-    held = [
-        f"{holds:.0f} of {n:.0f} {words}"
-        for holds, n, words in counted
-        if pd.notna(holds) and pd.notna(n) and n > 1
-    ]
-    of_models = f"in models like these: {row.verdict_models}" if row.verdict_models else ""
-    return [*held, of_models] if of_models else held
+    return " ".join(filter(None, (models, families and f"({families})", row.verdict_models)))
 
 
 def mathematical(region: str) -> str:

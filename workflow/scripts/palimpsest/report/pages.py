@@ -61,6 +61,7 @@ def content(
         "claims": listed,
         "anchors": {claim["anchor"] for claim in listed},
         "choices": tests.choices(listed),
+        "notes": tests.shared_notes(listed),
     }
 
 
