@@ -106,7 +106,7 @@ def library(tmp_path, monkeypatch) -> Path:
 
 def forget() -> None:
     """Forget what has been read of files that change now."""
-    for name in ("of_code", "_state", "_remembered", "_definition", "_source", "_file"):
+    for name in ("of_code", "_files", "_state", "_remembered", "_definition", "_source", "_file"):
         getattr(fingerprint, name).cache_clear()
 
 
@@ -243,13 +243,32 @@ def test_a_hash_is_worked_out_once(library, monkeypatch):
         patched.setattr(fingerprint, "_used", None)
         assert of_code("script.py") == before
     kept = library / "fake" / fingerprint.REMEMBERED
-    kept.write_text("{")
-    forget()
-    assert of_code("script.py") == before
+    for broken in ("{", '{"state": "of an older version", "hashes": {}}'):
+        kept.write_text(broken)
+        forget()
+        assert of_code("script.py") == before
     kept.unlink()
     kept.mkdir()
     forget()
     assert of_code("script.py") == before
+
+
+def test_an_edit_leaves_the_hashes_of_other_code_as_they_are(library, monkeypatch):
+    """Only what uses the edited file is worked out again; after a new file, everything is."""
+    apart, whole = of_code("fake.shared"), of_code("script.py")
+    edited(library / "fake/inner.py", "return 1\n\n", "return 3\n\n")
+    forget()
+    with monkeypatch.context() as patched:
+        patched.setattr(fingerprint, "_used", None)
+        assert of_code("fake.shared") == apart
+        with pytest.raises(TypeError):
+            of_code("script.py")
+    assert of_code("script.py") != whole
+    (library / "fake/new.py").write_text("")
+    forget()
+    monkeypatch.setattr(fingerprint, "_used", None)
+    with pytest.raises(TypeError):
+        of_code("fake.shared")
 
 
 def test_the_modules_behind_a_script_are_named(library):

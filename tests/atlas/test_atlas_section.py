@@ -65,3 +65,22 @@ def test_an_unknown_language_is_named(monkeypatch):
     text = message(lambda: atlas_of(monkeypatch, languages=["poeple"]))
     assert "atlas/languages" in text
     assert "did you mean 'people'" in text
+
+
+PRETRAINED = "config/atlas-pretrained.yaml"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"strings": "all"}, "atlas/models[0]: 'smollm2-135m-lora' is a full model and would be"),
+        ({"gradients": ["trak"]}, "atlas/gradients: are of twins only"),
+        ({"fields": True}, "atlas/fields: keeps the weights of every training"),
+    ],
+)
+def test_a_full_model_is_asked_for_what_is_in_reach(monkeypatch, change, words):
+    monkeypatch.chdir(ROOT)
+    made = experiment(DEFAULT, PRETRAINED)
+    removals = [runs for runs in made.single_runs if runs.variant == "removals"]
+    assert [runs.regime.trainings(16) for runs in removals] == [16]
+    assert words in message(lambda: experiment(DEFAULT, PRETRAINED, command_line={"atlas": change}))

@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -45,21 +45,27 @@ def of_code(*locations: str) -> str:
     Raises `ValueError` for a location without code, because the hash of nothing would never change.
     """
     key = " ".join(locations)
-    if key not in _remembered():
-        _remember(key, _worked_out(*locations))
-    return _remembered()[key]
+    known = _remembered().get(key)
+    if known is None or known["state"] != _state_of(known["files"]):
+        known = _worked_out(*locations)
+        _remember(key, known)
+    return known["hash"]
 
 
 def modules_of(*locations: str) -> set[str]:
     return {module for module, _ in _used(*locations) if not module.endswith((".py", TEMPLATE))}
 
 
-def _worked_out(*locations: str) -> str:
-    digest = hashlib.sha256()
-    for location, definition in sorted(_used(*locations).items()):
+def _worked_out(*locations: str) -> dict:
+    """A fingerprint, the places of the files that it rests on, and the state of these files."""
+    digest, used = hashlib.sha256(), _used(*locations)
+    for location, definition in sorted(used.items()):
         words = "\0".join([*location, definition.text])
         digest.update(words.replace(str(SCRIPTS), "").encode())
-    return digest.hexdigest()[:12]
+    paths = {Path(name) if name.endswith(TEMPLATE) else _file(name) for name, _ in used}
+    names = {name_of(path) for path in paths if path is not None}
+    files = [place for place, name in enumerate(_files()) if name in names]
+    return {"hash": digest.hexdigest()[:12], "files": files, "state": _state_of(files)}
 
 
 def of_all_code() -> str:
@@ -92,32 +98,46 @@ def name_of(path: Path) -> str:
 
 
 @cache
-def _state() -> str:
-    """A hash of all files of code; a fingerprint is remembered for this state of the files only."""
-    digest = hashlib.sha256()
-    for path in code_files():
-        digest.update(b"\0".join([name_of(path).encode(), path.read_bytes()]))
-    return digest.hexdigest()
+def _files() -> dict[str, str]:
+    """A hash of each file of code, by its name."""
+    return {name_of(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in code_files()}
 
 
 @cache
-def _remembered() -> dict[str, str]:
-    """Hashes that an earlier process computed from the same files; computing takes a second."""
-    with suppress(OSError, ValueError):
+def _state() -> str:
+    """A hash of all files of code and of their names."""
+    return _state_of(range(len(_files())))
+
+
+def _state_of(places: Iterable[int]) -> str:
+    """A hash of some files of code, by their places, and of the names of all."""
+    names, hashes = list(_files()), list(_files().values())
+    words = [*names, *(hashes[place] for place in places)]
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()
+
+
+@cache
+def _remembered() -> dict[str, dict]:
+    """What earlier processes worked out; it holds while the files that it rests on are the same.
+
+    To work out all of them takes two seconds. If a file is new or gone, nothing holds: an import
+    may mean another file.
+    """
+    with suppress(OSError, ValueError, KeyError):
         remembered = json.loads((SCRIPTS / LIBRARY / REMEMBERED).read_text())
-        if remembered["state"] == _state():
-            return remembered["hashes"]
+        if remembered["names"] == list(_files()):
+            return remembered["found"]
     return {}
 
 
-def _remember(key: str, found: str) -> None:
-    """Keep a hash for the next process, if the folder is writable."""
+def _remember(key: str, found: dict) -> None:
+    """Keep a fingerprint for the next process, if the folder is writable."""
     _remembered()[key] = found
     path = SCRIPTS / LIBRARY / REMEMBERED
     temporary = path.with_suffix(f".{os.getpid()}")
     with suppress(OSError):
         path.parent.mkdir(exist_ok=True)
-        temporary.write_text(json.dumps({"state": _state(), "hashes": _remembered()}))
+        temporary.write_text(json.dumps({"names": list(_files()), "found": _remembered()}))
         temporary.replace(path)
 
 

@@ -15,7 +15,7 @@ def by_name(
 ) -> dict[str, list[Job]]:
     """The jobs of each rule that trains several runs, by the rule's name; equal names get numbers.
 
-    A full model's job with only one run belongs to the rule `train_one_run`, if that rule makes
+    A full model's job with only one model belongs to the rule `train_one_run`, if that rule makes
     all files of the run: of `KEPT`, those in `kept_alone`.
     """
     rules, seen = {}, Counter()
@@ -34,7 +34,8 @@ def by_name(
 
 def _fits_one_run(job: Job, kept_alone: Set[str]) -> bool:
     runs, *others = job
-    return not others and len(runs.seeds) == 1 and runs.keeps & KEPT <= kept_alone
+    is_single = not others and len(runs.seeds) == 1 and runs.regime.has_one_model
+    return is_single and runs.keeps & KEPT <= kept_alone
 
 
 def recipes_of(jobs: Iterable[Job]) -> str:

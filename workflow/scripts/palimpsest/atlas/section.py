@@ -10,7 +10,6 @@ from palimpsest.atlas.interventions import FORETOLD, INTERVENTIONS
 from palimpsest.configuration.checks import (
     texts,
     too_many_strings,
-    trained_for_each_string,
     unknown_languages,
     unknown_models,
     without_probabilities,
@@ -159,9 +158,35 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from unknown_languages(settings, "atlas/languages", block["languages"])
     yield from without_probabilities(settings, "atlas/languages", block["languages"], NEEDS)
     yield from too_many_strings(settings, "atlas/sizes", block["sizes"], block["languages"])
-    yield from trained_for_each_string(settings, "atlas/models", block["models"])
+    yield from _mistakes_of_full_models(settings, block)
     if block["foretelling"] is not None:
         yield from _mistakes_of_foretelling(settings, block["foretelling"])
+
+
+def _mistakes_of_full_models(settings: Settings, block: dict) -> Iterator[Mistake]:
+    """What is out of reach for a full model: a training of one takes minutes, not a second."""
+    full = [model for model in block["models"] if not settings.is_twin(model)]
+    if not full:
+        return
+    if block["strings"] == "all":
+        place = block["models"].index(full[0])
+        yield Mistake(
+            f"atlas/models[{place}]",
+            f"{full[0]!r} is a full model and would be trained twice without every single training "
+            f"string; give atlas/strings a number, such as 16, or name its twin: {full[0]}-twin",
+        )
+    if block["gradients"]:
+        yield Mistake(
+            "atlas/gradients",
+            f"are of twins only, because a gradient of {full[0]!r} is as large as the model; "
+            "give [], or take it out of atlas/models",
+        )
+    if any(has_fields(settings, language) for language in block["languages"]):
+        yield Mistake(
+            "atlas/fields",
+            f"keeps the weights of every training, and those of {full[0]!r} are large; give false, "
+            "or take it out of atlas/models",
+        )
 
 
 def _mistakes_of_foretelling(settings: Settings, block: dict) -> Iterator[Mistake]:
