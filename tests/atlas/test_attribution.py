@@ -12,6 +12,7 @@ from helpers.commands import MODELS, ROOT
 from palimpsest import manifests, tables
 from palimpsest.atlas.attribution import (
     EKFAC,
+    MAGIC,
     METHODS,
     NORM,
     TRACIN,
@@ -115,11 +116,12 @@ def test_every_string_and_epoch_has_a_row(made):
     measured = [*train, *never[:UNSEEN]]
     assert len(measured) == len(train) + UNSEEN
     by_measure = {name: list(rows["epoch"].unique()) for name, rows in own.groupby("measure")}
-    assert by_measure == {NORM: EPOCHS, PLAIN: EPOCHS, ADAMW: EPOCHS, EKFAC: [4], TRAK: [4]}
+    at_all = dict.fromkeys((NORM, PLAIN, ADAMW, MAGIC), EPOCHS)
+    assert by_measure == {**at_all, EKFAC: [4], TRAK: [4]}
     assert not own.duplicated(["string_id", "epoch", "measure"]).any()
     assert all(list(rows["string_id"]) == measured for _, rows in own.groupby(["measure", "epoch"]))
-    assert set(cross["measure"]) == {PLAIN, ADAMW, COSINE, EKFAC, TRAK}
-    assert len(cross) == 5 * len(train) * len(measured)
+    assert set(cross["measure"]) == {PLAIN, ADAMW, COSINE, EKFAC, TRAK, MAGIC}
+    assert len(cross) == 6 * len(train) * len(measured)
     assert set(cross["removed"]) == set(train)
     assert set(cross["string_id"]) == set(measured)
     assert np.isfinite(own["value"]).all()

@@ -9,7 +9,8 @@ TracIn, for the training strings, and for 96 test strings as well in the second 
 plain autograd, one string at a time (`loss.backward()`): for TracIn and TRAK with the products of
 the whole gradients, for EK-FAC the same method with one string in a pass. Another peer of TracIn is
 torch.func, which maps the gradient over strings. Peers of TracIn have three of the epochs only, and
-their seconds are scaled up. In the row of errors, the peer is torch.func against this autograd.
+their seconds are scaled up. MAGIC has three epochs, too; its row is per training string, and a
+retraining is one training by definition. In the row of errors, the peer is torch.func against this autograd.
 """
 
 import os
@@ -36,6 +37,7 @@ from palimpsest.atlas import ekfac, trak  # noqa: E402
 from palimpsest.atlas.gradients import TracIn, rates_between, tracin  # noqa: E402
 from palimpsest.atlas.influence import Weighing  # noqa: E402
 from palimpsest.atlas.string_gradients import StringGradients  # noqa: E402
+from palimpsest.atlas.unrolled import Training, Unrolled, unrolled  # noqa: E402
 from palimpsest.corpora import GrammarCorpus  # noqa: E402
 from palimpsest.datasets.build import build  # noqa: E402
 from palimpsest.datasets.sampling import Sampler  # noqa: E402
@@ -106,6 +108,15 @@ class Cell:
     def trak(self, measured: np.ndarray):
         checkpoints = [load_file(self.files[max(self.files)])]
         return trak.trak(self.gradients(), checkpoints, self.weighing, measured)
+
+    def magic(self, epochs: int) -> Unrolled:
+        """The exact derivative after some epochs of the training, for every training string."""
+        recipe, order = self.run.recipe, self.material.order
+        training = Training(self.model(), self.encoded, recipe, recipe.epochs * self.weighing.steps)
+        kept = {epoch: training.flat(load_file(self.files[epoch])) for epoch in (0, epochs)}
+        train, orders = self.weighing.train, [order(epoch + 1) for epoch in range(epochs)]
+        n = len(self.weighing.copies)
+        return unrolled(training, orders, recipe.batch_size, kept, train, train, n)
 
     def inputs(self, rows: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """Ids and targets int[rows, T] of strings that have one length."""
@@ -213,6 +224,9 @@ def of_cell(cell: Cell, training: float, times: int) -> Iterator[Row]:
     last = max(cell.files)
     peer = seconds_of(lambda: products_of_peer(one_by_one, cell, train, [last]), times) / training
     yield shown(f"TRAK, {what}; peer: one by one", ours, peer, "trainings", peer / ours)
+    few = min(last, EPOCHS_OF_PEERS)
+    ours = seconds_of(lambda: cell.magic(few), 1) * last / few / training / len(train)
+    yield shown(f"MAGIC, a string of {what}; peer: retraining", ours, 1.0, "trainings", 1 / ours)
     exact, theirs = (
         products_of_peer(peer, cell, train, [last])[0].double().numpy()
         for peer in (one_by_one, mapped)

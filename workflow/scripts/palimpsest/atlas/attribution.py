@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from palimpsest.atlas import ekfac, gradients, kinds, trak
+from palimpsest.atlas import ekfac, gradients, kinds, trak, unrolled
 from palimpsest.atlas.influence import Weighing
-from palimpsest.atlas.kinds import EKFAC, METHODS, TRACIN, TRAK
+from palimpsest.atlas.kinds import EKFAC, MAGIC, METHODS, TRACIN, TRAK
 from palimpsest.atlas.string_gradients import StringGradients
 from palimpsest.errors import UserError
 from palimpsest.jobs.bench import Bench, TrainedWeights
@@ -62,6 +62,7 @@ class Trained:
         )
         never = np.flatnonzero((material.counts == 0) & (material.test_counts > 0))
         self.measured = np.concatenate([self.weighing.train, never[:unseen]])
+        self.orders = [material.order(epoch + 1) for epoch in range(run.recipe.epochs)]
 
     def gradients(self) -> StringGradients:
         return StringGradients(self._build().eval(), self.encoded, self.device)
@@ -72,6 +73,10 @@ class Trained:
 
     def final(self) -> dict[str, torch.Tensor]:
         return self._weights.of_run(len(self.epochs) - 1)
+
+    def training(self) -> unrolled.Training:
+        steps = self.recipe.epochs * self.weighing.steps
+        return unrolled.Training(self._build().to(self.device), self.encoded, self.recipe, steps)
 
     def final_model(self):
         """The model with its weights after the last epoch."""
@@ -139,12 +144,34 @@ def by_trak(trained: Trained, *, damping: float, directions: int, seed: int, **v
     return _at_the_end(TRAK, trained, found, len(trained.measured))
 
 
+def by_magic(trained: Trained, **values) -> Scores:
+    training, train = trained.training(), trained.weighing.train
+    kept = dict(zip(trained.epochs, map(training.flat, trained.checkpoints()), strict=True))
+    found = unrolled.unrolled(
+        training,
+        trained.orders,
+        trained.recipe.batch_size,
+        kept,
+        train,
+        trained.measured,
+        len(trained.weighing.copies),
+    )
+    passes = sum(map(len, trained.orders)) * (1 + len(train))
+    of_self = {MAGIC: (trained.epochs, found.self_influence)}
+    return Scores(of_self, {MAGIC: found.influence}, passes)
+
+
 def _at_the_end(name: str, trained: Trained, found, passes: int) -> Scores:
     of_self = {name: (trained.epochs[-1:], found.self_influence[None])}
     return Scores(of_self, {name: found.influence}, passes)
 
 
-BY_METHOD: dict[str, Callable[..., Scores]] = {TRACIN: by_tracin, EKFAC: by_ekfac, TRAK: by_trak}
+BY_METHOD: dict[str, Callable[..., Scores]] = {
+    TRACIN: by_tracin,
+    EKFAC: by_ekfac,
+    TRAK: by_trak,
+    MAGIC: by_magic,
+}
 
 
 def attribution(

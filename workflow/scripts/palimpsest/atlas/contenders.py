@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.atlas.distances import edit_distances, symbols, to_nearest_other
-from palimpsest.atlas.kinds import EKFAC, TRACIN, TRAK
+from palimpsest.atlas.kinds import EKFAC, MAGIC, TRACIN, TRAK
 from palimpsest.atlas.passes import Passes
 from palimpsest.audit.extraction import log10_samples
 from palimpsest.audit.membership import ATTACKS, Given
@@ -37,6 +37,7 @@ LAST, CURVE, STRINGS_ALONE = "the last losses", "all losses", "the strings"
 UNSEEN, LANGUAGE = "unseen strings", "the language"
 GRADIENTS_AT_END, CHECKPOINTS = "the last weights", "the weights of all epochs"
 OTHER_SEEDS = "models of other seeds"
+EVERY_STEP = "every step of the training"
 RETRAINING = "retraining"
 # Measures by gradients: the method that makes them, and what it needs
 GRADIENTS = {
@@ -46,6 +47,7 @@ GRADIENTS = {
     "gradient cosine": (TRACIN, CHECKPOINTS),
     "ek-fac": (EKFAC, GRADIENTS_AT_END),
     "trak": (TRAK, GRADIENTS_AT_END),
+    "magic": (MAGIC, EVERY_STEP),
 }
 N_GRAM = 3
 KERNEL, BANDWIDTH = GAUSSIAN, 0.1  # those that the section density shows by default

@@ -7,7 +7,8 @@ AMOUNT, START, CROSS, HALVES = "how much", "when", "whose", "whose, of halves"
 APART, UNSEEN = "whose, of halves, itself apart", "whose, of halves, unseen strings"
 QUESTIONS = (AMOUNT, START, CROSS, HALVES, APART, UNSEEN)
 AGAIN, SINGLE = "retraining", "single removals"  # what is no cheap measure
-METHODS = TRACIN, EKFAC, TRAK = ("tracin", "ek-fac", "trak")  # of attribution by gradients
+# Methods of attribution by gradients
+METHODS = TRACIN, EKFAC, TRAK, MAGIC = ("tracin", "ek-fac", "trak", "magic")
 BITS, RECOLLECTED, BELOW_OPTIMAL = OUTCOMES = (
     "bits at the end",
     "start of recollection",
@@ -34,7 +35,7 @@ start float?: epoch at which contextual memorisation by retraining starts; null 
 start_again float?: the same with other initial weights and another order of the strings
 needs str: what a measure needs beside the model: the last epoch's losses, the losses of all epochs,
     the strings, unseen strings, the language, the last weights, those of all epochs, models of
-    other seeds, or retraining
+    other seeds, every step of the training, or retraining
 amount float?: how much the string is memorised, by the measure: the higher, the more; null if the
     measure does not apply to the string
 measured_start float?: epoch at which memorisation starts, by the measure; null if it never does, or
@@ -95,7 +96,7 @@ GRADIENT_COSTS = Kind(
     f"{OF_RUN}/gradient_costs.parquet",
     columns(
         f"{RUN} method seconds passes",
-        method="str: tracin (all its measures together), ek-fac or trak",
+        method="str: tracin (all its measures together), ek-fac, trak or magic",
         seconds="float: core-seconds",
         passes="int: passes forward and back of single strings",
     ),

@@ -37,6 +37,7 @@ TITLES = {
     "gradient cosine": "Cosine of gradients",
     "ek-fac": "EK-FAC",
     "trak": "TRAK",
+    "magic": "MAGIC (exact derivative)",
     "itself": "The string itself alone",
     "near_strings": "Edit distance",
     "copies_of_near_strings": "Copies over edit distance",

@@ -1,0 +1,98 @@
+"""The exact derivative of a training, against trainings with other weights of strings."""
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.families import FAMILIES
+from helpers.string_gradients import strings, twin, weights_of
+from palimpsest.atlas.unrolled import Training, unrolled
+from palimpsest.errors import UserError
+from palimpsest.training.recipe import Recipe
+
+# Copies: string 0 twice, strings 2 and 5 never
+EPOCH = np.array([0, 1, 3, 4, 0])
+TRAIN, MEASURED = np.array([0, 1, 3, 4]), np.array([0, 1, 3, 4, 5])
+ORDERS = [EPOCH, np.flip(EPOCH).copy(), EPOCH[[2, 0, 4, 1, 3]]]
+BATCH, N = 2, 6
+STEPS = 3 * len(ORDERS)
+ALMOST_NONE = 1e-9  # a weight; a step of which nothing is left has no loss
+RECIPE = Recipe(1e-2, epochs=3, batch_size=BATCH, weight_decay=0.1, gradient_clipping=0.5)
+
+
+def training(family: str = "opt-1.3b", recipe: Recipe = RECIPE) -> Training:
+    model = twin(family, seed=1, twin_hidden=8, twin_layers=1).double()
+    return Training(model, strings(), recipe, STEPS)
+
+
+def trained(of: Training, weights_S: torch.Tensor) -> list[torch.Tensor]:
+    """The weights after each epoch, from 0, if strings have these weights in every step."""
+    theta = of.flat(weights_of(of._model))
+    state, number, found = (theta, torch.zeros_like(theta), torch.zeros_like(theta)), 0, [theta]
+    for order in ORDERS:
+        for begin in range(0, len(order), BATCH):
+            state = of.step(order[begin : begin + BATCH], number)(*state, weights_S)
+            number += 1
+        found.append(state[0].detach())
+    return found
+
+
+def scores(of: Training, epochs=(0, 1, 2, 3)):
+    weights = trained(of, torch.ones(N, dtype=torch.float64))
+    kept = {epoch: weights[epoch] for epoch in epochs}
+    return unrolled(of, ORDERS, BATCH, kept, TRAIN, MEASURED, N)
+
+
+def weighed(row: int, weight: float) -> torch.Tensor:
+    weights = torch.ones(N, dtype=torch.float64)
+    weights[row] = weight
+    return weights
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_derivative_is_that_of_trainings_with_slightly_other_weights(family):
+    """Differences of four points, at every epoch; clipping, decay and the moments take part.
+
+    Parts of the models compute in float32, so that differences of nearer points are not exact.
+    """
+    of, apart = training(family), 4e-3
+    found = scores(of)
+    for place, row in enumerate(TRAIN):
+        by_weight = {
+            factor: trained(of, weighed(row, 1 + factor * apart)) for factor in (-2, -1, 1, 2)
+        }
+        for epoch in range(4):
+            at = {key: of.losses(kept[epoch], MEASURED) for key, kept in by_weight.items()}
+            slope = (8 * (at[1] - at[-1]) - (at[2] - at[-2])) / (12 * apart)
+            exact = -slope.detach().numpy()
+            assert found.self_influence[epoch, place] == pytest.approx(exact[place], abs=1e-4)
+        np.testing.assert_allclose(found.influence[place], exact, atol=1e-4)
+
+
+def test_a_string_without_training_has_no_influence_on_itself():
+    found = scores(training())
+    assert (found.self_influence[:, -1] == 0).all()
+    assert (found.self_influence[0] == 0).all()
+    assert (found.influence[:, -1] != 0).all()
+
+
+def test_a_slow_training_does_on_removal_what_the_derivative_says():
+    """A fast one does not: there, a removal is far from a small change."""
+    errors, ones = {}, torch.ones(N, dtype=torch.float64)
+    for rate in (1e-6, 1e-1):
+        of = training(recipe=Recipe(rate, epochs=3, batch_size=BATCH))
+        found = scores(of)
+        whole = of.losses(trained(of, ones)[-1], MEASURED)
+        removed = [
+            of.losses(trained(of, weighed(row, ALMOST_NONE))[-1], MEASURED) - whole for row in TRAIN
+        ]
+        exact = torch.stack(removed).detach().numpy()
+        errors[rate] = np.abs(found.influence - exact).max() / np.abs(exact).max()
+    assert errors[1e-6] < errors[1e-1]
+
+
+def test_another_training_is_refused():
+    of = training()
+    kept = dict(enumerate(trained(of, weighed(0, ALMOST_NONE))))
+    with pytest.raises(UserError, match=r"after epoch 1, the unrolled training is \d+% of the way"):
+        unrolled(of, ORDERS, BATCH, kept, TRAIN, MEASURED, N)
