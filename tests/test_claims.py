@@ -231,8 +231,9 @@ def test_the_seeds_needed_are_the_fewest_that_would_decide(values):
 @pytest.mark.parametrize(
     ("values", "note"),
     [
-        ((-0.1, 0.1), "the estimate is too near a bound: even 1,000 seeds would not tell"),
-        ((-0.1, 0.10001), "the estimate is too near a bound: even 1,000 seeds would not tell"),
+        ((-0.1, 0.0, 0.1), "the estimate is too near a bound: even 1,000 seeds would not tell"),
+        ((-0.1, 0.0, 0.1001), "the estimate is too near a bound: even 1,000 seeds would not tell"),
+        ((-0.1, 0.3), "two seeds are too few to say how many would decide"),
         ((0.3,), "only one seed has a value: no interval"),
         ((), "the statistic is undefined here, or what it needs was not run"),
         ((0.5, 0.6, 0.7), ""),
@@ -266,7 +267,7 @@ def test_a_claim_may_bring_an_interval_of_its_own(lower, upper, verdict, over):
 def test_cases_that_are_certain_one_by_one_need_no_width():
     estimate = Estimate((1.0,), 1.0, 1.0, 1.0, "splits", counts_certain=True)
     row = judge(estimate, claim(region=at_least(0.9), limits=SHARE))
-    assert (row["verdict"], row["note"]) == ("agrees", "every case is certain, one by one")
+    assert (row["verdict"], row["note"]) == ("agrees", "each case is certain by itself")
 
 
 def test_models_are_counted_by_their_own_means():
@@ -333,6 +334,7 @@ def test_p_values_are_corrected_over_the_rows_that_are_tests():
 
 def test_the_table_is_written_with_its_nulls(tmp_path):
     frame = judge_all([claim(lambda table: of(table["x"]))], {"one": table(x=[1.0, 2.0, 4.0])})
+    frame["seeds_needed"] = [4, *[None] * (len(frame) - 1)]
     tables.write(tmp_path / "claims.parquet", frame, KINDS["claims"])
     again = tables.read(tmp_path / "claims.parquet", KINDS["claims"])
     assert again["n_models_hold"].isna().all()

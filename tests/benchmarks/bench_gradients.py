@@ -10,7 +10,8 @@ plain autograd, one string at a time (`loss.backward()`): for TracIn and TRAK wi
 the whole gradients, for EK-FAC the same method with one string in a pass. Another peer of TracIn is
 torch.func, which maps the gradient over strings. Peers of TracIn have three of the epochs only, and
 their seconds are scaled up. MAGIC has three epochs, too; its row is per training string, and a
-retraining is one training by definition. In the row of errors, the peer is torch.func against this autograd.
+retraining is one training by definition. In the row of errors, the peer is torch.func against this
+autograd.
 """
 
 import os

@@ -119,7 +119,7 @@ def test_the_answers_come_first(page):
     assert (
         page.text.count("What share is memorised? In brackets: the 95 % interval over seeds") == 1
     )
-    assert "m 0.61 0.38 0.23 [0.13, 0.34] contextual" in page.text
+    assert "m 0.61 0.38 0.23 [0.13, 0.34] contextual retraining 3" in page.text
     assert "n 0.5 0.25 0.25 contextual" in page.text
     assert "0.777" not in page.text
     first = page.text.index("0.61 0.38")

@@ -40,10 +40,9 @@ def test_the_named_claim_answers_and_not_the_clearest_one(tmp_path):
         claim("RQ3", claim=FIRST, estimate=0.4, lower=0.3, upper=0.5, p_holm=0.9, note="unseen: 0"),
         claim("RQ3", "cannot tell", "L2", claim=FIRST, p_holm=1.0, note="about 9 seeds would"),
     )
-    assert f"{FIRST} The experiment agrees on L1: 0.4 [0.3, 0.5]; cannot tell on L2: −0.25" in text
-    assert (
-        "On L1: unseen: 0. On L2: about 9 seeds would. What the number is share & excess." in text
-    )
+    assert f"{FIRST} Verdict: on L1 agrees , 0.4 [0.3, 0.5]; on L2 cannot tell , −0.25" in text
+    notes = "Notes on L1: unseen: 0. Notes on L2: about 9 seeds would."
+    assert f"{notes} What the number is share & excess." in text
     assert "The clearest of" not in text.split("What models can be made")[0]
     assert "Not tested here" not in text.split("What models can be made")[0]
 
@@ -60,16 +59,18 @@ def test_the_second_answer_stands_in_for_the_first(tmp_path):
         claim("RQ3", claim=FIRST, **NOT_RUN),
         claim("RQ3", claim=SECOND, estimate=0.75, lower=0.7, upper=0.8),
     )
-    assert f"{SECOND} The experiment agrees on L1: 0.75 [0.7, 0.8]" in text
+    assert f"{SECOND} Verdict: on L1 agrees , 0.75 [0.7, 0.8]" in text
     assert f"Not tested here: {FIRST}" not in text
 
 
 def test_an_answer_that_was_not_run_says_what_would_decide_and_leaves_the_clearest(tmp_path):
     text = overview(tmp_path, claim("RQ3", claim=FIRST, **NOT_RUN))
     number = "What the number is share of distinct training strings below the contextual threshold"
-    needs = "To decide, it needs the table tradeoff , with something to compare in it."
+    needs = (
+        "It rests on the table tradeoff , which is not made here, or without anything to compare."
+    )
     assert f"Not tested here: {FIRST} {needs} {number}" in text
-    assert "A claim of strings < others. The experiment agrees on L1" in text
+    assert "A claim of strings < others. Verdict: on L1 agrees" in text
     assert "The clearest of 4 tests : 2 agrees" in text.replace("tests:", "tests :")
 
 

@@ -244,7 +244,7 @@ def test_rows_of_equal_words_are_told_apart(tmp_path):
 def test_the_overview_answers_first(folder):
     page = Unfolded(text_of(folder, "index"))
     assert page.text.index("0.61 0.38 0.23 [0.13, 0.34]") < page.text.index("Of 4 tests of claims")
-    assert "A claim of strings < others. The experiment agrees on L1" in page.text
+    assert "A claim of strings < others. Verdict: on L1 agrees" in page.text
     assert "The clearest of 4 tests : 2 agrees, 1 disagrees, 1 cannot tell" in re.sub(
         r"tests:", "tests :", page.text
     )

@@ -347,7 +347,8 @@ def judge(estimate: Estimate, claim: Claim) -> dict:
     has_spread = not is_alike(estimate)
     decides = has_spread or estimate.counts_certain or test.p_value <= DECISIVE.get(test.name, 0)
     verdict = verdict_on(clipped, claim.region) if decides or forced else CANNOT_TELL
-    needed = sample_size(estimate.values, test.bound) if verdict == CANNOT_TELL else np.nan
+    has_idea = verdict == CANNOT_TELL and len(estimate.values) >= FEWEST_FOR_SIZE
+    needed = sample_size(estimate.values, test.bound) if has_idea else np.nan
     if not forced and not signs_allow(verdict, estimate, claim.region):
         verdict, note = CANNOT_TELL, TOO_FEW_ON_ONE_SIDE
     else:
@@ -435,8 +436,9 @@ def power_of(
     return float(ndtr(ndtri((1 + CONFIDENCE) / 2) * (abs(interval.mean - bound) / reach - 1)))
 
 
+FEWEST_FOR_SIZE = 3  # seeds, to say how many would decide
 TOO_FEW_ON_ONE_SIDE = (
-    "Student's interval would decide, but too few seeds are on its side of the bound"
+    "Student's interval would decide, but too few seeds are on that side for the sign test"
 )
 
 
@@ -521,7 +523,7 @@ def note_on(verdict: str, estimate: Estimate, seeds_needed: float, test: str) ->
     """Why there is no verdict, or what would decide it; or why no width is no obstacle."""
     alike = is_alike(estimate)
     if verdict != CANNOT_TELL and alike:
-        certain = "every case is certain, one by one"
+        certain = "each case is certain by itself"
         return certain if estimate.counts_certain else ALIKE.get(test, "")
     if verdict != CANNOT_TELL:
         return ""
@@ -537,6 +539,8 @@ def note_on(verdict: str, estimate: Estimate, seeds_needed: float, test: str) ->
         return f"all {estimate.over} give the same value: {FEWEST_SIGNS} alike seeds would decide"
     if not np.isnan(seeds_needed):
         return f"about {seeds_needed:.0f} seeds would decide"
+    if estimate.over == SEEDS and len(estimate.values) < FEWEST_FOR_SIZE:
+        return "two seeds are too few to say how many would decide"
     if estimate.over == SEEDS:
         return f"the estimate is too near a bound: even {MOST_VALUES:,} seeds would not tell"
     return "the interval reaches across a bound"

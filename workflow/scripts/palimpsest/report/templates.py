@@ -1,5 +1,6 @@
 """Templates of the report's frame and of sections, and the rows of tables that they show."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -31,6 +32,7 @@ def template(module_file: str, name: str) -> jinja2.Template:
         lstrip_blocks=True,
     )
     made.filters.update(number=number, plural=plural, slug=slug)
+    made.globals["infinity"] = math.inf
     made.globals["table"] = made.get_template(TABLE).module.table
     return made.get_template(name)
 

@@ -82,7 +82,7 @@ WITH_BETTER_LEARNING = (
     ("contextual", "contextual", "less", above(0)),
 )
 STARTS = {"recollection": "starts by recollection", "contextual": "contextual starts"}
-STRONGER = "retraining is the stronger evidence"
+STRONGER = "rests on stand-ins; the same by retraining is stronger evidence"
 
 CLAIMS = [
     Claim(
