@@ -2,12 +2,13 @@
 
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from helpers.record_worlds import shares
 from palimpsest.records import headline, kinds
-from palimpsest.records.report import part, share_rows
+from palimpsest.records.report import MOST, part, share_rows, surest_rows
 from palimpsest.records.sentences import sentences
 
 
@@ -108,3 +109,28 @@ def test_few_unseen_records_tell_shares_and_no_single_record():
     assert "more are called memorised than of others" in said.text
     assert "Too few records were never trained on" in said.note
     assert not [*sentences({})]
+
+
+def test_the_report_names_the_records_with_the_smallest_p_values():
+    """Of records trained on, by the measure that rests on most; the median over two seeds."""
+    rows = [
+        {
+            "language": "mine", "model": "m", "seed": seed, "id": f"r{record}",
+            "trained": record < 20, "measure": measure, "memorised": record < 2,
+            "p_value": 0.5 if measure == "loss attack" else 0.01 * (20 - record) + 0.02 * seed,
+            "score": 1.0,
+        }
+        for seed in (0, 1)
+        for record in range(24)
+        for measure in ("loss attack", "contextual")
+    ]  # fmt: skip
+    found = surest_rows(pd.DataFrame(rows))
+    assert [row["record"] for row in found] == [f"r{19 - place}" for place in range(MOST)]
+    assert {row["measure"] for row in found} == {"contextual"}
+    assert found[0]["p"] == "0.02"
+    assert found[0]["memorised"] == "0 of 2"
+    unknown = pd.DataFrame(rows).assign(p_value=np.nan)
+    assert surest_rows(unknown) == []
+    given = {kinds.SHARES.name: shares(["m"], [0]), kinds.ANSWERS.name: pd.DataFrame(rows)}
+    (chapter,) = [one for one in part(given).chapters if one.id == "records"]
+    assert "r19" in chapter.before

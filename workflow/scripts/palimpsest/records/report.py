@@ -13,6 +13,7 @@ from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import given, groups, shown, template
 from palimpsest.statistics import Interval
 
+MOST = 8  # records of a model that are listed
 VERDICTS = {
     "memorised": kinds.MEMORISED,
     "not": kinds.NOT_MEMORISED,
@@ -22,19 +23,20 @@ VERDICTS = {
 
 
 def part(tables: Mapping[str, pd.DataFrame], false_alarms_of_records: float = FALSE_ALARMS) -> Part:
-    """The section's part of the report, from the stacked tables of the kind `record_shares`.
+    """The section's part of the report, from the section's reported kinds, stacked.
 
-    Without such a table, the part has no words. `false_alarms_of_records` is the p-value up to
-    which a record is detected.
+    Without a table `record_shares`, the part has no words. `false_alarms_of_records` is the p-value
+    up to which a record is detected.
     """
     html = template(__file__, "report.html.j2").module
     (shares,) = given(tables, kinds.SHARES)
     if shares.empty:
         return Part(chapters=chapters_of(html))
-    (bounds,) = given(tables, kinds.CONFORMAL)
+    bounds, answers = given(tables, kinds.CONFORMAL, kinds.ANSWERS)
     needed = fewest_unseen(false_alarms_of_records)
     few = html.too_few(too_few(shares, needed), needed, f"{false_alarms_of_records:g}")
-    words = few + shown(html.shares, share_rows, shares) + shown(html.bounds, bound_rows, bounds)
+    words = few + shown(html.shares, share_rows, shares) + shown(html.surest, surest_rows, answers)
+    words += shown(html.bounds, bound_rows, bounds)
     return with_words(html, {}, {"records": words})
 
 
@@ -62,6 +64,37 @@ def share_rows(shares: pd.DataFrame) -> list[dict]:
                 "false_alarms": _share(found["detected_unseen"]),
             }
         )
+    return rows
+
+
+def surest_rows(answers: pd.DataFrame) -> list[dict]:
+    """Per corpus and model, the records trained on with the smallest p-values, at most `MOST`.
+
+    The measure is the one that rests on most. A p-value is the median over the seeds; among equal
+    ones, the higher score comes first.
+    """
+    rows = []
+    for row, found in groups(answers, ["language", "model"]):
+        measure = min(found["measure"].unique(), key=headline.MEASURES.index)
+        own = found[(found["measure"] == measure) & found["trained"].astype("boolean").fillna(True)]
+        by_record = own.groupby("id", sort=False).agg(
+            p=("p_value", "median"),
+            score=("score", "mean"),
+            n=("memorised", "sum"),
+            of=("id", "size"),
+        )
+        surest = by_record.dropna(subset="p").sort_values(["p", "score"], ascending=[True, False])
+        rows += [
+            {
+                **row,
+                "measure": measure,
+                "record": one.Index,
+                "p": number(one.p),
+                "score": number(one.score),
+                "memorised": f"{one.n} of {one.of}",
+            }
+            for one in surest.head(MOST).itertuples()
+        ]
     return rows
 
 

@@ -251,7 +251,7 @@ SECTION = Section(
     mistakes=mistakes,
     limits=limits,
     facts=facts,
-    reported=(kinds.SHARES, kinds.CONFORMAL),
+    reported=(kinds.SHARES, kinds.ANSWERS, kinds.CONFORMAL),
     interventions=INTERVENTIONS,
     opens=(kinds.AS_CSV,),
 )
