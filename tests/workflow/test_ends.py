@@ -147,7 +147,7 @@ def test_leftovers_are_named_and_set_apart(project, tmp_path):
     (line,) = [each for each in printed.splitlines() if each.startswith("not of this")]
     assert line == (
         "not of this configuration: 3 figures and tables in results, such as "
-        "results/figures/tradeoff-L8.png; to set them apart: snakemake --cores 1 "
+        "results/figures/tradeoff-L8.png; to move them aside: snakemake --cores 1 "
         "set_leftovers_apart --configfile config/tour.yaml grid.yaml"
     )
     before = project.contents()

@@ -46,7 +46,7 @@ def test_a_plan_of_a_target_has_the_runs_that_snakemake_would_train(project, tar
     traces = (paths.values_in(paths.TRACE, line.split("\t")[0]) for line in listed)
     trained = {tuple(map(str, found.values())) for found in traces if found}
     done = project.snakemake("plan", target, "--until", "plan", "--quiet", "all")
-    assert done.stdout.count(f"Of {target}:") == 1
+    assert done.stdout.count(f"What {target} needs:") == 1
     plan = tables.read(project.folder / "results/plan.parquet", KINDS["plan"])
     keys = ["variant", "recipe", "model", "language", "size", "seed"]
     billed = {tuple(map(str, row)) for row in plan[keys].itertuples(index=False)}

@@ -1,4 +1,4 @@
-"""The command `palimpsest`: a thin face on Snakemake, which prints each command that it gives."""
+"""The command `palimpsest`, which calls Snakemake and prints each command that it runs."""
 
 from __future__ import annotations
 

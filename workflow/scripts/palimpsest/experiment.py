@@ -306,7 +306,7 @@ class Experiment:
     def plan_summary(self) -> str:
         """A text with the runs that each section and study adds, and the totals of all runs."""
         whole = summary(self.plan, self.planner.hardware, self.bill.derived)
-        alone = f"Of {', '.join(self.planned)}:" if self.planned else ""
+        alone = f"What {', '.join(self.planned)} needs:" if self.planned else ""
         return "\n\n".join(filter(None, (alone, additions(self.bill.added), whole)))
 
     @cached_property

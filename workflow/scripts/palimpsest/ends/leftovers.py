@@ -35,7 +35,7 @@ def notice(found: list[str], command: str) -> str | None:
         return None
     return (
         f"not of this configuration: {len(found)} figures and tables in {RESULTS}, such as "
-        f"{found[0]}; to set them apart: {command}"
+        f"{found[0]}; to move them aside: {command}"
     )
 
 

@@ -1,4 +1,4 @@
-"""What the report's first page says of records: how many are told from records never trained on."""
+"""What the report's first page says of records: how many are detected."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def of_model(row: Mapping, shares: pd.DataFrame) -> Sentence:
             f"{by}. Too few records were never trained on to tell single records; more would.",
         )
     return Sentence(
-        f"{with_interval(found, percent)} of the {about} are told from records never trained on.",
+        f"{with_interval(found, percent)} of the {about} are detected: they are further below "
+        "their threshold than nearly all records never trained on.",
         f"{by}; interval over groups. Placebo: {percent(shares['detected_unseen'].mean())} of the "
         "others.",
     )

@@ -192,7 +192,8 @@ def predicts(correlations: pd.DataFrame, least: float) -> Estimate:
 
 @statistic(
     kinds.PROFILE_CORRELATION.name,
-    "the same correlation, minus that over cells before the treatment",
+    "correlation of the two models' effects over cells after the treatment, minus that over cells "
+    "before it",
     limits=(-2, 2),
     evidence=NO_THRESHOLD,
     cases=of_pairs,
