@@ -5,9 +5,10 @@ import pytest
 from scipy import stats
 
 from palimpsest.atlas.agreement import Agreement, MeanAgreement, auc, tpr
-from palimpsest.atlas.distances import edit_distances
+from palimpsest.atlas.distances import choice_distances, edit_distances
 from palimpsest.atlas.kinds import AUC, RANK, TPR
 from palimpsest.audit.roc_curves import auc as auc_of_audit
+from palimpsest.languages import Grammar
 
 CHANCE = np.random.default_rng(0)
 EXACT = CHANCE.standard_normal(40)
@@ -107,3 +108,26 @@ def test_the_edit_distance_counts_symbols(one, other, distance):
     found = edit_distances([one, other, "a b" if " " in one else "ab"])
     assert found[0, 1] == found[1, 0] == distance
     assert (np.diag(found) == 0).all()
+
+
+def test_the_distance_by_a_grammar_counts_the_choices_that_differ():
+    """From the top: below another rule, all choices differ; a forced rule is no choice."""
+    grammar = Grammar.from_string(
+        """
+        S -> A B [0.5] | B [0.5]
+        A -> C C [1]
+        B -> 'x' [0.5] | 'y' [0.5]
+        C -> 'c' [0.5] | 'd' [0.5]
+        """
+    )
+    texts = ["c c x", "c d x", "d d y", "x", "y"]
+    found = choice_distances(grammar, texts)
+    assert found.tolist() == [
+        [0, 1, 3, 4, 4],
+        [1, 0, 2, 4, 4],
+        [3, 2, 0, 4, 4],
+        [4, 4, 4, 0, 1],
+        [4, 4, 4, 1, 0],
+    ]
+    as_text = Grammar.from_string("%text\nS -> 'a ' B [1]\nB -> 'b' [0.5] | 'c' [0.5]")
+    assert choice_distances(as_text, ["a b", "a c"]).tolist() == [[0, 1], [1, 0]]

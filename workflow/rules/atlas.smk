@@ -149,6 +149,7 @@ rule weigh_measures:
     input:
         unpack(by_gradients),
         unpack(by_last_pass),
+        corpus=corpus,
         traces=with_seeds(fill(paths.TRACE, variant="base")),
         datasets=with_seeds(paths.BASE_DATASET),
         tokens=with_seeds(fill(paths.TOKENS, variant="base")),

@@ -10,13 +10,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from palimpsest.atlas.distances import edit_distances, symbols, to_nearest_other
+from palimpsest.atlas.distances import (
+    choice_distances,
+    edit_distances,
+    symbols,
+    to_nearest_other,
+)
 from palimpsest.atlas.kinds import EKFAC, MAGIC, TRACIN, TRAK
 from palimpsest.atlas.passes import Passes
 from palimpsest.audit.extraction import log10_samples
@@ -25,6 +30,7 @@ from palimpsest.audit.passes import Pass
 from palimpsest.density.kernel import log_density_of_others
 from palimpsest.density.kinds import GAUSSIAN
 from palimpsest.density.vectors import ngram_vectors
+from palimpsest.languages import Grammar
 from palimpsest.memorisation.all_measures import Thresholds, every_measure
 from palimpsest.memorisation.measures import Memorisation
 from palimpsest.memorisation.runs import epoch_of, restrict, stand_in_losses
@@ -73,6 +79,7 @@ class Cell:
     measured: dict[tuple[str, str], Memorisation]
     tokens: TokenLosses
     passes: Passes | None = None
+    grammar: Grammar | None = None
 
     @property
     def has(self) -> set[str]:
@@ -84,8 +91,11 @@ class Cell:
     @cached_property
     def distances(self) -> np.ndarray:
         """int[strings, strings + unseen]: edit distances."""
-        texts = [*self.strings["text"], *self.unseen["text"]]
-        return edit_distances(texts)[: len(self.strings)]
+        return edit_distances(self.texts)[: len(self.strings)]
+
+    @property
+    def texts(self) -> list[str]:
+        return [*self.strings["text"], *self.unseen["text"]]
 
     @property
     def given(self) -> Given:
@@ -313,15 +323,19 @@ CONTENDERS = (
 NOT_ALWAYS = {GRADIENTS_AT_END, OTHER_SEEDS}
 WITH_STARTS = tuple(contender.name for contender in CONTENDERS if contender.start)
 
-# Measures of what a removed string (row) does to the loss of another (column), from strings alone:
-# float[strings, strings + unseen]
+# Measures of what a removed string (row) does to the loss of another (column), from strings alone
+# or with the language: float[strings, strings + unseen]
 EFFECTS = {
     ITSELF: lambda cell: np.eye(*cell.distances.shape),
     "near_strings": lambda cell: -cell.distances.astype(float),
     "copies_of_near_strings": lambda cell: (
         cell.strings["count"].to_numpy()[:, None] / (1.0 + cell.distances)
     ),
+    "near_derivations": lambda cell: (
+        -choice_distances(cell.grammar, cell.texts)[: len(cell.strings)].astype(float)
+    ),
 }
+OF_LANGUAGE = {"near_derivations"}  # effects that need a grammar
 
 
 def said_of(
@@ -332,6 +346,7 @@ def said_of(
     unseen: np.ndarray,
     thresholds: Thresholds,
     passes: Passes | None = None,
+    grammar: Grammar | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What every contender says of some training strings of a run, and of each on each other.
 
@@ -342,12 +357,13 @@ def said_of(
     tokens : the losses of its single tokens
     names : the training strings that are wanted
     unseen : strings that were never trained on, for the effects on them
-    passes : of models over all strings; without them, what needs them is left out
+    passes, grammar : of models over all strings, and of the language; without one, what needs it is
+        left out
 
     Returns the rows of the table `contenders`, without the columns of the run, and the effects, in
     rows of measure, needs, removed, string_id and effect.
     """
-    cell = cell_of(trace, strings, tokens, unseen, thresholds, passes)
+    cell = replace(cell_of(trace, strings, tokens, unseen, thresholds, passes), grammar=grammar)
     ids = cell.strings["string_id"].to_numpy(dtype=object)
     wanted = np.isin(ids, names)
     measured = np.append(wanted, np.ones(len(cell.unseen), dtype=bool))
@@ -369,13 +385,14 @@ def said_of(
         pd.DataFrame(
             {
                 "measure": name,
-                "needs": STRINGS_ALONE,
+                "needs": LANGUAGE if name in OF_LANGUAGE else STRINGS_ALONE,
                 "removed": np.repeat(ids[wanted], len(measured_ids)),
                 "string_id": np.tile(measured_ids, wanted.sum()),
                 "effect": function(cell)[np.ix_(wanted, measured)].ravel(),
             }
         )
         for name, function in EFFECTS.items()
+        if grammar is not None or name not in OF_LANGUAGE
     ]
     return pd.concat(amounts, ignore_index=True), pd.concat(effects, ignore_index=True)
 

@@ -39,6 +39,7 @@ from palimpsest.atlas.kinds import AGAIN, AMOUNT, APART, CROSS, HALVES, RANK, SI
 from palimpsest.atlas.kinds import UNSEEN as UNSEEN_HALVES
 from palimpsest.atlas.passes import Passes
 from palimpsest.atlas.truth import RUN, rows_of_run
+from palimpsest.corpora.files import read_grammar
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.all_measures import Thresholds
@@ -102,6 +103,7 @@ def frontier_tables(
     gradient_effects: pd.DataFrame | None = None,
     gradient_costs: pd.DataFrame | None = None,
     last_pass: pd.DataFrame | None = None,
+    corpus: str | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Every contender against exact retraining: what it says, for each run, and over all runs.
 
@@ -114,10 +116,12 @@ def frontier_tables(
     start, ..., stand_in_gap : see `palimpsest.memorisation.all_measures.Thresholds`
     gradient_scores, gradient_effects, gradient_costs : of all runs; None without such measures
     last_pass : of all runs; None without what needs it
+    corpus : path of the grammar of the language; None without effects that need it
 
     Raises `UserError` if the files are not of the same runs.
     """
     thresholds = Thresholds(start, loss_threshold, accuracy_threshold, stand_in_gap)
+    grammar = None if corpus is None else read_grammar(corpus)
     said, rows, runs = [], [], []
     for (trace, strings), of_tokens, *costs in zip(
         paired(traces, datasets), tokens, manifests, removals_manifests, strict=True
@@ -130,7 +134,9 @@ def frontier_tables(
         if last_pass is not None:
             passes = Passes.of(rows_of_run(last_pass, about), strings, datasets)
             seconds |= seconds_of_passes(passes, seconds["training"])
-        contenders, effects = said_of(trace, strings, of_tokens, names, unseen, thresholds, passes)
+        contenders, effects = said_of(
+            trace, strings, of_tokens, names, unseen, thresholds, passes, grammar
+        )
         if gradient_scores is not None:
             amounts = amounts_of(rows_of_run(gradient_scores, about), names)
             contenders = pd.concat([contenders, amounts], ignore_index=True)

@@ -41,6 +41,7 @@ TITLES = {
     "itself": "The string itself alone",
     "near_strings": "Edit distance",
     "copies_of_near_strings": "Copies over edit distance",
+    "near_derivations": "Choices of the grammar",
     "single removals": "Sum of single removals",
     "retraining": "Retraining once more",
 }
