@@ -15,6 +15,7 @@ from palimpsest.statistics import clopper_pearson
 from palimpsest.unlearning.judging import judged as judging
 from palimpsest.unlearning.judging.jobs import PROBE, judge_of
 from palimpsest.unlearning.judging.parts import EIGHTH, SECOND, every
+from palimpsest.unlearning.judging.patching import patched
 from palimpsest.unlearning.judging.probe import probe
 from palimpsest.unlearning.section import SECTION
 
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWar
 JUDGED = "config/judged.yaml"
 N = 40
 NAMES = ["none", "traced", "retrain", "npo"]
-STAGES = ("unlearning", "4-bit", "relearning")
+STAGES = ("unlearning", "4-bit", "relearning", "patching")
 TAUGHT = every(SECOND, FORGET)
 TRAINED = (STRINGS["split"] == "train").to_numpy()
 
@@ -49,16 +50,15 @@ def world(seed, knows, spread=0.1):
     `knows` maps a stage and a kind of models to the forget strings bool[strings] that they know.
     Retrained models know none.
     """
-    chance = np.random.default_rng(seed)
-    found = []
-    for name in NAMES:
-        n = 2 * N if name == "retrain" else N
-        by_stage = {
-            stage: losses(chance, n, TRAINED | knows.get((stage, name), False), spread)
-            for stage in STAGES
-        }
-        found.append(table(name, by_stage, seed))
-    return found
+    chance, of_kinds = np.random.default_rng(seed), {name: {} for name in NAMES}
+    for stages in (STAGES[:3], STAGES[3:]):
+        for name in NAMES:
+            n = 2 * N if name == "retrain" else N
+            of_kinds[name] |= {
+                stage: losses(chance, n, TRAINED | knows.get((stage, name), False), spread)
+                for stage in stages
+            }
+    return [table(name, by_stage, seed) for name, by_stage in of_kinds.items()]
 
 
 def of_worlds(knows, seeds=(0, 1, 2)):
@@ -82,6 +82,7 @@ TRUE = {
     **{(stage, "none"): FORGET for stage in STAGES},
     **{(stage, "traced"): every(EIGHTH, FORGET) for stage in STAGES},
     ("relearning", "npo"): FORGET,
+    ("patching", "npo"): FORGET,
 }
 # Relearning and rounding make originals forget, and what was forgotten stays so
 FRAGILE = {("unlearning", "none"): FORGET, ("unlearning", "traced"): every(EIGHTH, FORGET)}
@@ -145,15 +146,16 @@ def test_false_alarms_are_at_most_what_they_are_to_be():
 
 
 def test_a_verdict_that_lasts_and_one_that_does_not(true, fragile):
-    for after in ("4_bit", "relearned"):
+    for after in ("4_bit", "relearned", "patched"):
         assert true.loc[("auc_loss", f"kept_{after}", "none"), "estimate"] == 1
         assert fragile.loc[("auc_loss", f"kept_{after}", "none"), "upper"] < 0.5
 
 
 def test_what_comes_back_is_found_beside_what_retrained_models_do(true, fragile):
-    row = true.loc[("auc_loss", "returned_relearned", "npo")]
-    assert row["estimate"] > 0.9
-    assert row["placebo_upper"] < 0.3
+    for after in ("relearned", "patched"):
+        row = true.loc[("auc_loss", f"returned_{after}", "npo")]
+        assert row["estimate"] > 0.9
+        assert row["placebo_upper"] < 0.3
     row = true.loc[("auc_loss", "returned_4_bit", "npo")]
     assert row["estimate"] < 0.3
     row = fragile.loc[("auc_loss", "returned_relearned", "npo")]
@@ -287,7 +289,7 @@ def test_wrong_values_are_refused(changes, said):
 
 @pytest.fixture(scope="module")
 def probed(tmp_path_factory, on_the_cpu):
-    """Two models of each variant, asked in three stages; three of twelve strings are to forget."""
+    """Two models of each variant, asked in four stages; three of twelve strings are to forget."""
     folder = tmp_path_factory.mktemp("probed")
     trained = trained_twins(folder, 2)
     files = [
@@ -333,6 +335,51 @@ def test_models_are_measured_as_they_are_rounded_and_relearning(probed):
     assert (change["ascent"][taught] < 0).all()
     rise = of(found["ascent"], "unlearning", 0)["nll"] - of(found["none"], "unlearning", 0)["nll"]
     assert (rise[forget] > 0).all()
+
+
+def test_a_patched_model_has_the_lower_layers_of_an_original(probed):
+    """Of an original, that is the model itself; of others, neither the model nor the original."""
+    _, found = probed
+    for origin in (0, 1):
+        as_is, patched = (of(found["none"], stage, origin)["nll"] for stage in STAGES[::3])
+        np.testing.assert_allclose(as_is, patched, rtol=1e-5)
+        own = of(found["retrain"], "unlearning", origin)["nll"]
+        of_retrained = of(found["retrain"], "patching", origin)["nll"]
+        assert abs(of_retrained / own - 1).max() > 1e-3
+        assert abs(of_retrained / as_is - 1).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("names", "lower"),
+    [
+        (
+            [
+                "gpt_neox.embed_in.weight",
+                "gpt_neox.layers.0.mlp.weight",
+                "gpt_neox.layers.1.mlp.weight",
+                "gpt_neox.final_layer_norm.weight",
+                "embed_out.weight",
+            ],
+            2,
+        ),
+        (
+            [
+                "model.decoder.embed_tokens.weight",
+                "model.decoder.embed_positions.weight",
+                "model.decoder.layers.0.fc1.weight",
+                "model.decoder.layers.1.fc1.weight",
+                "model.decoder.layers.2.fc1.weight",
+                "model.decoder.final_layer_norm.weight",
+                "lm_head.weight",
+            ],
+            3,
+        ),
+    ],
+)
+def test_embeddings_and_the_lower_half_of_the_layers_are_patched(names, lower):
+    own, other = dict.fromkeys(names, "own"), dict.fromkeys(names, "other")
+    found = patched(own, other)
+    assert list(found.values()) == ["other"] * lower + ["own"] * (len(names) - lower)
 
 
 def of(table, stage, origin):

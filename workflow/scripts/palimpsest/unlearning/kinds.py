@@ -169,10 +169,11 @@ unseen_ratio float: loss of unseen test strings, divided by the original models'
 n_problems int: number of problems of the search
 statistic str: auc: how often a model has more than a retrained one; called: share of the
     models that are called trained on the strings, at 5 %; dose: rank correlation with the share of
-    the forget strings in training; kept_4_bit and kept_relearned: of the models that are called so,
-    the share that still is with weights of 4 bits, and after relearning other strings;
-    returned_4_bit and returned_relearned: of the models that are not called so, the share that is
-    then; study: share of comparisons of a few models with retrained models that tell them apart
+    the forget strings in training; kept_4_bit, kept_relearned and kept_patched: of the models that
+    are called so, the share that still is with weights of 4 bits, after relearning other strings,
+    and with the lower layers of an original model; returned_4_bit, returned_relearned and
+    returned_patched: of the models that are not called so, the share that is then; study: share of
+    comparisons of a few models with retrained models that tell them apart
 n_compared int: number of models that the estimate is about, over all problems; of study, of
     comparisons that share no model
 placebo float?: the same estimate on strings that no model was trained on; of kept_ and returned_,
@@ -234,7 +235,8 @@ PROBED = Kind(
         method="str: none: original models; traced: models that are trained on an eighth of the "
         "strings to forget; retrain: retrained models; or an unlearning method",
         stage="str: unlearning: the models as they are; 4-bit: with weights rounded to 4 bits; "
-        "relearning: after training on every second forget string",
+        "relearning: after training on every second forget string; patching: with embeddings and "
+        "the lower half of the layers of an original model",
     ),
 )
 JUDGED = Kind(

@@ -53,7 +53,7 @@ from palimpsest.unlearning.judging.parts import EIGHTH, SECOND, every
 from palimpsest.unlearning.kinds import JUDGED, PROBED
 from palimpsest.unlearning.run.setups import FULL, NONE, RETRAIN, Setup
 
-AS_IS, ROUNDED, RELEARNED = "unlearning", "4-bit", "relearning"  # the stages
+AS_IS, ROUNDED, RELEARNED, PATCHED = "unlearning", "4-bit", "relearning", "patching"  # stages
 LEVEL = 1 - CONFIDENCE
 SEED = 0  # of the models that are drawn for a comparison
 STUDIES = 40  # comparisons of a few models with retrained models, in a problem
@@ -61,7 +61,7 @@ LOSS, RELEARNED_LOSS, QUALITY = "loss", "relearned_loss", "forgetting_quality"
 DOSES = {RETRAIN: 0.0, TRACED: 1 / EIGHTH, NONE: 1.0}  # share of the forget strings in training
 AUC, CALLED, DOSE, STUDY = "auc", "called", "dose", "study"
 KEPT, RETURNED = "kept", "returned"
-AFTER = {"4_bit": ROUNDED, "relearned": RELEARNED}
+AFTER = {"4_bit": ROUNDED, "relearned": RELEARNED, "patched": PATCHED}
 SHARES = (CALLED, STUDY, *(f"{kind}_{name}" for kind in (KEPT, RETURNED) for name in AFTER))
 
 Values = dict[str, np.ndarray]  # of a metric, by its name: float[models]
@@ -168,7 +168,8 @@ class World:
     def outcomes(self) -> Iterator[Outcome]:
         """Statistics of metrics that are a number for each model."""
         yield from self._told()
-        yield from self._lasting(self.with_forget(self.problem.forget), ROUNDED)
+        for stage in (ROUNDED, PATCHED):
+            yield from self._lasting(self.with_forget(self.problem.forget), stage)
         untaught = self.problem.forget & ~every(SECOND, self.problem.forget)
         if untaught.any():
             yield from self._lasting(self.with_forget(untaught), RELEARNED)

@@ -1,4 +1,4 @@
-"""What models predict as they are, with weights of 4 bits, and after some steps of relearning."""
+"""What models predict as they are, and with weights of 4 bits, relearned or patched."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from palimpsest.errors import UserError
 from palimpsest.jobs.bench import TrainedWeights
 from palimpsest.jobs.query import Question, joint_query
 from palimpsest.models import Models
+from palimpsest.unlearning.interventions import ORIGINAL
 from palimpsest.unlearning.judging.parts import SECOND, every
+from palimpsest.unlearning.judging.patching import patched
 from palimpsest.unlearning.kinds import PROBED
 from palimpsest.unlearning.methods import Method
 from palimpsest.unlearning.methods.sets import FORGET
@@ -28,13 +30,16 @@ from palimpsest.unlearning.run.wave import (
 )
 from palimpsest.unlearning.run.workbench import Workbench
 
+PATCHED = "patching"  # a stage
+
 
 @dataclass(frozen=True)
 class Probe:
     """The work of a job with some models: a method, if it has phases, and what is measured then.
 
     The models start from the replicates 0 to n - 1 of a variant. `relearn` is the number of
-    optimiser steps on every second forget string.
+    optimiser steps on every second forget string. There are `n_originals` original models, which
+    take turns to patch the others.
     """
 
     method: Method
@@ -42,6 +47,7 @@ class Probe:
     n: int
     cutoff: float
     relearn: int
+    n_originals: int
 
     @property
     def question(self) -> Question:
@@ -52,6 +58,7 @@ class Probe:
             "n": self.n,
             "cutoff": self.cutoff,
             "relearn": self.relearn,
+            "originals": self.n_originals,
         }
         return Question(f"probe-{self.method.name}", about, self.n, self.of_some)
 
@@ -76,6 +83,9 @@ class Probe:
         for _ in steps_of_relearning(task, self.relearn, workbench.run.recipe.peak_rate):
             pass
         parts.append(self._measured(workbench, RELEARNING, models, places))
+        originals = [trained.of(ORIGINAL, place % self.n_originals) for place in places]
+        models = holder.open(list(map(patched, ended, originals)))
+        parts.append(self._measured(workbench, PATCHED, models, places))
         return [pd.concat(parts)]
 
     def _seeds(self, workbench: Workbench, purpose: str, places: np.ndarray) -> list[tuple]:
@@ -111,12 +121,13 @@ class Probe:
 
 @joint_query("unlearning", PROBED, make_bench=Workbench)
 def probe(*, models: Mapping[str, Mapping], cutoff: float, relearn: int) -> Iterator[Question]:
-    """Measure models in three stages.
+    """Measure models in four stages.
 
     `models` has by name the `variant` on which the models were trained, their number `n`, and the
     `phases` of the method that is applied to them, if there are any. For the other values, see
     `Probe`.
     """
+    n_originals = next(of["n"] for of in models.values() if of["variant"] == ORIGINAL)
     for name, given in models.items():
         method = Method.of(name, given["phases"]) if given["phases"] else Method(name, [])
-        yield Probe(method, given["variant"], given["n"], cutoff, relearn).question
+        yield Probe(method, given["variant"], given["n"], cutoff, relearn, n_originals).question
