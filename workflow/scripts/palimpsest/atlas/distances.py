@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from palimpsest.languages import Grammar
-from palimpsest.languages.derivation import Node
-from palimpsest.languages.structure import Rule
 
 
 def symbols(text: str) -> list[str]:
@@ -55,43 +53,19 @@ def to_nearest_other(distances: np.ndarray, texts: Iterable[str]) -> np.ndarray:
 def choice_distances(grammar: Grammar, texts: Sequence[str]) -> np.ndarray:
     """Choices int[strings, strings] of a grammar that differ between all pairs of strings.
 
-    Two most probable derivations are compared from the top. Where they take different rules, all
-    choices below count, those of the derivation that has more of them. A choice is a non-terminal
-    with several rules.
+    A choice is a rule in a string's most probable derivation, of a non-terminal with several rules.
+    Two strings have a choice in common as often as both make it; the other choices count, those of
+    the string that makes more.
     """
-    heads = [rule.lhs for rule in grammar.rules]
-    several = {head for head in heads if heads.count(head) > 1}
-    strings = [text if grammar.is_text else text.split() for text in texts]
-    trees = [_Tree.of(grammar.derivation(string), several) for string in strings]
-    found = np.zeros((len(trees), len(trees)), dtype=int)
-    for place, tree in enumerate(trees):
-        for other in range(place):
-            found[place, other] = found[other, place] = tree.apart(trees[other])
-    return found
-
-
-class _Tree(NamedTuple):
-    """A node of a derivation with its rule, its parts, and the choices at it and below."""
-
-    rule: Rule
-    parts: list[_Tree]
-    choices: int
-
-    @classmethod
-    def of(cls, nodes: Sequence[Node], several: Set[str]) -> _Tree:
-        below: list[list[_Tree]] = [[] for _ in nodes]
-        tree = None
-        for place in reversed(range(len(nodes))):
-            node = nodes[place]
-            if node.rule is not None:
-                parts = below[place][::-1]
-                own = node.rule.lhs in several
-                tree = cls(node.rule, parts, own + sum(part.choices for part in parts))
-                if node.parent is not None:
-                    below[node.parent].append(tree)
-        return tree
-
-    def apart(self, other: _Tree) -> int:
-        if self.rule != other.rule:
-            return max(self.choices, other.choices)
-        return sum(one.apart(two) for one, two in zip(self.parts, other.parts, strict=True))
+    of_heads = Counter(rule.lhs for rule in grammar.rules)
+    made = [
+        Counter(
+            node.rule
+            for node in grammar.derivation(text if grammar.is_text else text.split())
+            if node.rule is not None and of_heads[node.rule.lhs] > 1
+        )
+        for text in texts
+    ]
+    n = np.array([of_string.total() for of_string in made])
+    common = [[(one & other).total() for other in made] for one in made]
+    return np.maximum.outer(n, n) - np.array(common)
