@@ -625,3 +625,19 @@ def test_the_figure_of_a_panel_names_dates_and_losses(said, first, shown):
     assert [tick.get_text() for tick in left.get_xticklabels()] == shown
     assert [tick.get_text() for tick in left.get_yticklabels()] == shown[1:]
     assert right.get_ylabel() == bar.get_ylabel() == "effect on minus the loss"
+
+
+def test_columns_of_other_names_are_named_in_python(frame, tmp_path):
+    """Without the names, the line has the argument of the function, and not a file's keys."""
+    renamed = frame.rename(columns={"unit": "doc", "outcome": "score"})
+    renamed.to_csv(tmp_path / "mine.csv", index=False)
+    names = {"unit": "doc", "outcome": "score"}
+    of_file = profiles.read_panel(tmp_path / "mine.csv", columns=names)
+    of_frame = profiles.to_panel(renamed, columns=names)
+    np.testing.assert_array_equal(of_frame.outcome, of_file.outcome)
+    for read in (
+        lambda: profiles.to_panel(renamed, columns={"outcome": "score"}),
+        lambda: profiles.read_panel(tmp_path / "mine.csv", columns={"outcome": "score"}),
+    ):
+        said = message(read)
+        assert said.endswith('or name yours: columns={"unit": "document", "time": "step"}')

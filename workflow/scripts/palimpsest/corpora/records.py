@@ -385,7 +385,7 @@ def check_head(path: str | Path, names: Mapping[str, str | int]) -> None:
         kind = _kind_of_questions(file, asked)
     else:
         kind, asked = _kind(file, asked, form_of(names.get("form")))
-    named_columns(file.where, kind, file.columns, asked)
+    named_columns(file.where, kind, file.columns, asked, True)
 
 
 def _kind_of_questions(file: user_files.Opened, asked: Mapping[str, str]) -> UserKind:

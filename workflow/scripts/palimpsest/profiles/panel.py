@@ -118,14 +118,14 @@ def read_panel(path: str | Path, columns: Mapping[str, str] | None = None) -> Pa
     Raises `UserError` if there is no such file, if it cannot be read, or as `to_panel` does.
     """
     file = user_files.opened(path, user_files.TABLES, "a panel")
-    outcome, sign = outcome_column(file.where, file.columns, columns or {})
-    named = {**(columns or {}), "outcome": outcome}
-    named.pop("loss", None)
+    named, sign = _named_columns(file.where, file.columns, columns or {})
     return _panel(read_user_table(path, PANEL, named), sign)
 
 
 @takes(frame=FRAME)
-def to_panel(frame: pd.DataFrame, source: str = "panel") -> Panel:
+def to_panel(
+    frame: pd.DataFrame, source: str = "panel", columns: Mapping[str, str] | None = None
+) -> Panel:
     """The panel in a table with one row for each unit and time, in any order.
 
     A cohort between two times belongs to the later one, the first at which its units have been
@@ -137,14 +137,26 @@ def to_panel(frame: pd.DataFrame, source: str = "panel") -> Panel:
     frame : columns unit (text or number), time (number or date), cohort (the same; empty or
         infinite: never treated) and outcome (number)
     source : name of the table in messages
+    columns : the table's own names of columns, as for `read_panel`
 
     Raises `UserError` if a column is missing, a value is not of its kind, times cannot be compared,
     a unit has no outcome or two outcomes at a time, a unit has two cohorts, no unit is treated or
     none is never treated, or a cohort has only one unit. The message names the row, counted from 1
     without the header.
     """
-    outcome, sign = outcome_column(source, [str(name) for name in frame.columns], {})
-    return _panel(user_table(frame, PANEL, source, {"outcome": outcome}), sign)
+    known = [str(name) for name in frame.columns]
+    named, sign = _named_columns(source, known, columns or {})
+    return _panel(user_table(frame, PANEL, source, named), sign)
+
+
+def _named_columns(
+    where: str, known: list[str], asked: Mapping[str, str]
+) -> tuple[dict[str, str], int]:
+    """A table's own names of a panel's columns, and the sign of its outcome: -1 for a loss."""
+    outcome, sign = outcome_column(where, known, asked)
+    named = {**asked, "outcome": outcome}
+    named.pop("loss", None)
+    return named, sign
 
 
 def _panel(table: UserTable, sign: int) -> Panel:

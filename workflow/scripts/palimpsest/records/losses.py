@@ -156,7 +156,7 @@ def to_losses(
 def check_head(path: str | Path, columns: Mapping[str, str]) -> None:
     """Raise `UserError` unless a file has the columns that it needs; only its head is read."""
     file = user_files.opened(path, user_files.TABLES, "a table of losses")
-    named_columns(file.where, _kind(file.columns, columns), file.columns, columns)
+    named_columns(file.where, _kind(file.columns, columns), file.columns, columns, True)
 
 
 def _kind(known: Sequence[str], asked: Mapping[str, str]) -> UserKind:

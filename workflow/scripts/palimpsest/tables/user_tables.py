@@ -328,7 +328,7 @@ def read_cells(
     if user_files.format_of(path) == user_files.TXT:
         name = user_files.LINE
     elif file.columns:
-        named_columns(file.where, kind, file.columns, {column: name})
+        named_columns(file.where, kind, file.columns, {column: name}, True)
     number = 0
     for rows in file.read([name, *more]):
         columns = []
