@@ -146,8 +146,7 @@ def to_losses(
 
     Raises `UserError` if a column is missing, a value is not of its kind, a loss is negative, a
     record has two rows or none at a checkpoint, or only at some a loss without it, a record's group
-    or `trained` changes, or no record was trained on. The message names the row, counted from 1
-    without the header.
+    or `trained` changes, or no record was trained on. The message names the row, counted from 1.
     """
     kind = _kind([str(name) for name in frame.columns], columns or {})
     return _losses(user_table(frame, kind, source, columns))
