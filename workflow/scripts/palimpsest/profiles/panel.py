@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from palimpsest.arguments import FRAME, PATH, takes
+from palimpsest.arguments import FRAME, FilePath, takes
 from palimpsest.errors import Notice, UserError
 from palimpsest.plain_text import same_when_composed
 from palimpsest.profiles.panel_columns import PANEL, outcome_column
@@ -114,7 +114,7 @@ class Panel(ShortRepr):
         return np.array([g for g in self.treated if 0 < self.first_after(g) < len(self.times)])
 
 
-@takes(path=PATH)
+@takes(path=FilePath(of_frame="profiles.to_panel(frame)"))
 def read_panel(path: str | Path, columns: Mapping[str, str] | None = None) -> Panel:
     """Read a panel from a file with the columns unit, time, cohort and outcome.
 
