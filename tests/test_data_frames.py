@@ -41,6 +41,7 @@ def test_names_of_data_frames_are_kept():
         frame = getattr(memorisation, name)(*arguments).to_frame()
         pd.testing.assert_frame_equal(frame[["string_id", "epoch"]], named[["string_id", "epoch"]])
     pd.testing.assert_frame_equal(memorisation.contextual(loss, without).to_frame(), named)
+    assert named.index.is_unique
     other = memorisation.contextual(loss, without).to_frame(string_id=["x", "y"])
     assert [*other["string_id"].unique()] == ["x", "y"]
     by_day = loss.set_axis(pd.date_range("2024-01-01", periods=4))

@@ -63,8 +63,14 @@ def test_help_shows_the_public_functions(name):
 
 def test_what_is_not_installed_is_left_out():
     """Otherwise, `help` ends in an error."""
-    code = """import sys
-sys.modules["torch"] = None
+    code = """import importlib.util, sys
+class Missing:
+    def find_spec(name, path=None, target=None):
+        if name == "torch":
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Missing)
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name: None if name == "torch" else found(name)
 from palimpsest import records
 print(*dir(records))"""
     done = subprocess.run(

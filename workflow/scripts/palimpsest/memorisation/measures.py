@@ -120,7 +120,7 @@ class Memorisation(ShortRepr):
             )
         starts = np.isfinite(self.start)
         at = pd.Series(epochs[np.where(starts, self.start, 0).astype(int)]).where(starts)
-        start = at.astype(float) if at.dtype.kind in "iuf" else at
+        start = (at.astype(float) if at.dtype.kind in "iuf" else at).to_numpy()
         return pd.DataFrame(
             {
                 "string_id": np.repeat(names, n_epochs),
