@@ -60,7 +60,8 @@ def test_what_snakemake_is_given(words, expected, given, tmp_path, monkeypatch, 
     main(words.split())
     assert " ".join(given[0]) == f"{expected} --snakefile {ROOT}/Snakefile"
     (tmp_path / "Snakefile").touch()
-    (tmp_path / STUDY).touch()
+    for name in (STUDY, "other.yaml"):
+        (tmp_path / name).write_text("title: mine")
     main(words.split())
     assert " ".join(given[1]) == f"{expected} --configfile {STUDY}"
     assert capsys.readouterr().out.splitlines()[1] == f"$ {shlex.join(given[1])}"
@@ -389,3 +390,28 @@ def test_the_package_names_its_public_parts():
     assert all(f"\n    {name} " in palimpsest.__doc__ for name in palimpsest.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'recordz'"):
         palimpsest.recordz  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "my.yaml: no such file; it was given with --configfile"),
+        ("seeds: [1]\na: {b: 1\n", "my.yaml:3: expected ',' or '}', but got '<stream end>'; "),
+        ("a:\n\tb: 1\n", "my.yaml:2: found character '\\t' that cannot start any token; "),
+        ("", "my.yaml: must hold keys and their values; "),
+    ],
+)
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_broken_configfile_is_one_line_in_any_folder(
+    verb, content, said, given, tmp_path, monkeypatch
+):
+    """Before Snakemake is started, whose own error names no file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/config.yaml").touch()
+    if content is not None:
+        (tmp_path / "my.yaml").write_text(content)
+    line = refused(verb, "--configfile", "my.yaml")
+    assert line.startswith(f"error: {said}")
+    assert "\n" not in line
+    assert not given

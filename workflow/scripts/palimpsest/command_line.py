@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from palimpsest import __version__
+from palimpsest.configuration.given_files import refuse_broken_files
 from palimpsest.errors import UserError, refusing
 from palimpsest.launch import asked_targets
 from palimpsest.new_study import DRY_RUN, STUDY, add_options, init, project, refusal
@@ -86,6 +87,7 @@ def run(name: str, given: Sequence[str]) -> None:
         words += ["--configfile", STUDY]
     if name == "plan" and (asked_targets(words[1:]) or set()) > {target}:
         words += ["--until", target]  # the other targets are billed, and not made
+    refuse_broken_files(words[1:])  # as a line; Snakemake's own error has none for most of them
     print("$", shlex.join(words), flush=True)
     os.execv(sys.executable, [sys.executable, "-m", *words])
 

@@ -75,7 +75,8 @@ def _no_column(
     if len(known) == 1 and (parted := next((sign for sign in ";\t|" if sign in known[0]), None)):
         return f"its columns are separated by {parted!r}; save it with commas between them"
     for_what = f" for {name!r}" if name != own else ""
-    near = nearest(own, [column for column in known if column not in others])
+    # A file has few columns, so a guess helps.
+    near = nearest(own, [column for column in known if column not in others], 0.5)
     return (
         f"has no column {own!r}{for_what}{near}; it has: "
         f"{', '.join(known) or 'none'}; a {kind.name} has the columns {', '.join(kind.names)}"
