@@ -1,5 +1,6 @@
 """The command `palimpsest`: what Snakemake is given, the studies that it makes, and the wheel."""
 
+import json
 import os
 import shlex
 import shutil
@@ -13,9 +14,10 @@ import yaml
 
 import palimpsest
 from palimpsest import paths
-from palimpsest.command_line import STUDY, VERBS, main, project
+from palimpsest.command_line import VERBS, main, parser
 from palimpsest.errors import UserError
 from palimpsest.languages import load
+from palimpsest.new_study import STUDY, of_truths, project, take_folder
 
 ROOT = Path(__file__).parents[1]
 PANEL = ROOT / "config/panels/example.csv"
@@ -58,7 +60,8 @@ def test_what_snakemake_is_given(words, expected, given, tmp_path, monkeypatch, 
     main(words.split())
     assert " ".join(given[0]) == f"{expected} --snakefile {ROOT}/Snakefile"
     (tmp_path / "Snakefile").touch()
-    (tmp_path / STUDY).touch()
+    for name in (STUDY, "other.yaml"):
+        (tmp_path / name).write_text("title: mine")
     main(words.split())
     assert " ".join(given[1]) == f"{expected} --configfile {STUDY}"
     assert capsys.readouterr().out.splitlines()[1] == f"$ {shlex.join(given[1])}"
@@ -71,6 +74,18 @@ S -> 'the' N V 'the' N
 N -> 'cat' [0.4] | 'dog' [0.3] | 'hen' [0.3]
 V -> 'saw' [0.4] | 'bit' [0.2] | 'fed' [0.2] | 'lost' [0.2]
 """
+LOSSES = "".join(f"{n},1,{n / 9}\n" for n in range(9))
+QUESTIONS = "".join(f"{('forget', 'retain')[n % 2]},Who?,I am {n}.\n" for n in range(40))
+
+
+def a_model(folder):
+    """The files of a model whose weights are its name."""
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "llama"}')
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "model.safetensors").write_text(folder.name)
+
+
 NOTES = [f"{n % 2 == 0},the number {n} is written here\n" for n in range(60)]
 
 
@@ -94,7 +109,11 @@ def planned(folder, *targets):
 
 def test_studies_of_each_input_can_be_planned(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "model").mkdir()
+    for name in ("model", "full", "retain", "npo"):
+        a_model(tmp_path / name)
+    (tmp_path / "losses.csv").write_text("key,checkpoint,loss\n" + LOSSES)
+    (tmp_path / "asked.csv").write_text("split,prompt,text\n" + QUESTIONS)
+    unlearning = ["--original", "full/", "--retrained", "retain", "--unlearned", "npo"]
     grammar = tmp_path / "cats.pcfg"
     grammar.write_text(CATS)
     (tmp_path / "notes.csv").write_text("in_training,text\n" + "".join(NOTES))
@@ -106,8 +125,11 @@ def test_studies_of_each_input_can_be_planned(tmp_path, monkeypatch):
         "asked": ["--records", RECORDS, "--model", "model", "--reference", "someone/model"],
         "grammar": ["--grammar", grammar],
         "panel": ["--panel", "steps.csv", "--columns", "time=step"],
+        "losses": ["--losses", "losses.csv", "--columns", "id=key"],
+        "unlearned": ["--records", "asked.csv", *unlearning],
     }.items():
         main(["init", name, *map(str, flags)])
+    assert "answer_records" in planned(tmp_path / "losses")
     assert "write_report" in planned(tmp_path / "panel")
     asked = yaml.safe_load((tmp_path / "asked" / STUDY).read_text())
     (one,) = asked["records"]["checkpoints"].values()
@@ -121,31 +143,100 @@ def test_studies_of_each_input_can_be_planned(tmp_path, monkeypatch):
     assert yaml.safe_load((tmp_path / "grammar" / STUDY).read_text())["sizes"] == [8]
 
 
-def test_a_study_without_an_input_is_the_default_one(tmp_path, monkeypatch):
+def test_a_study_without_an_input_is_the_default_one_and_says_so(tmp_path, monkeypatch, capsys):
+    """Its file names the options of smaller studies, and all of them are options."""
     monkeypatch.chdir(tmp_path)
     main(["init", "plain"])
-    assert yaml.safe_load(Path("plain", STUDY).read_text()) == {"title": "plain"}
+    written = Path("plain", STUDY).read_text()
+    assert yaml.safe_load(written) == {"title": "plain"}
+    assert "plain: without an option, it is the whole default" in capsys.readouterr().out
+    doors = [line[2:].split() for line in written.splitlines() if "palimpsest init" in line]
+    assert len(doors) == 5
+    for _, *words in doors:
+        assert parser().parse_args(words).folder == Path("my-study")
+
+
+@pytest.mark.parametrize(
+    ("head", "columns", "is_said"),
+    [
+        ("id,in_training,text", {}, True),
+        ("id,in_training,text", {"trained": "in_training"}, False),
+        ("id,trained,text", {}, False),
+        ("id,copies,text", {}, False),
+    ],
+)
+def test_a_column_of_truths_is_pointed_out(head, columns, is_said, tmp_path):
+    name = head.split(",")[1]
+    value = (lambda n: n + 1) if name == "copies" else (lambda n: n % 2 == 0)
+    rows = [f"{n},{value(n)},the number {n}" for n in range(9)]
+    (tmp_path / "notes.csv").write_text("\n".join([head, *rows]))
+    objects = [{"id": str(n), name: value(n), "text": "the number"} for n in range(9)]
+    (tmp_path / "notes.jsonl").write_text("\n".join(map(json.dumps, objects)))
+    for file in ("notes.csv", "notes.jsonl"):
+        said = of_truths(tmp_path / file, columns)
+        assert ("add --columns trained=in_training" in said) == is_said
+        assert bool(said) == is_said
+
+
+def test_a_folder_after_the_columns_is_the_folder():
+    words = ["init", "--panel", "p.csv", "--columns", "unit=doc", "time=step", "pz"]
+    given = parser().parse_args(words)
+    take_folder(given)
+    assert (given.folder, given.columns) == (Path("pz"), ["unit=doc", "time=step"])
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ("init full", "full: is not empty; name a new folder"),
-        ("init new --panel none.csv", "none.csv: no such file"),
+        ("init new --panel none.csv", "--panel: none.csv: no such file"),
+        (
+            "init --records full/file",
+            "the new folder is missing; name it first, because options with several values take "
+            "all words that follow: palimpsest init my-study ...",
+        ),
+        (
+            "init new --records full/file --model smollm-135m-instruct",
+            "--model: smollm-135m-instruct: no such folder, and no name in config/models.tsv (did "
+            "you mean 'smollm2-135m-instruct'?); a name on the Hugging Face hub is OWNER/NAME",
+        ),
+        (
+            "init new --records full/file --model full",
+            "--model: full: is no model: it has no config.json and no tokenizer (tokenizer.json, "
+            "or a vocabulary with tokenizer_config.json) and no *.safetensors; the folder must "
+            "hold config.json, the tokenizer and *.safetensors, as model.save_pretrained and "
+            "tokenizer.save_pretrained leave them",
+        ),
+        (
+            "init new --records full/file --reference a/b",
+            "--reference: needs --model, the model that it is compared with",
+        ),
+        (
+            "init new --original full/ --unlearned full/",
+            "--original: needs --retrained and --records, too (docs/checkpoints.md)",
+        ),
         ("init new --model a/b", "--model: needs --records, the records that it is asked about"),
-        ("init new --records full/file --model none/", "none/: no such folder"),
+        ("init new --records full/file --model none/", "--model: none/: no such folder"),
         (
             "init new --records full/file --columns text",
             "--columns: text is no pair such as text=body",
         ),
         (
             "init new --columns text=body",
-            "--columns: needs either --records or --panel, whose columns it names",
+            "--columns: needs one of --records, --losses and --panel, whose columns it names",
         ),
-        (
-            "run",
-            "study.yaml: there is no study in this folder; make one, such as with: palimpsest init "
-            "my-study, or go to its folder",
+        *(
+            (
+                word,
+                "study.yaml: there is no study in this folder; go to its folder, or make one: "
+                f"palimpsest init my-study {options} (palimpsest init --help)",
+            )
+            for word, options in {
+                "run": "--records FILE",
+                "records": "--records FILE",
+                "panel": "--panel FILE",
+                "audit": "--records FILE --original DIR --retrained DIR --unlearned DIR",
+            }.items()
         ),
     ],
 )
@@ -164,8 +255,8 @@ def test_a_study_that_cannot_be_planned_is_not_made(tmp_path, monkeypatch):
     (tmp_path / "there").mkdir()
     for folder in ("new", "there"):
         said = refused("init", folder, "--panel", "steps.csv")
-        assert said.startswith("error: study.yaml: profiles/panels/mine: ../steps.csv:1: ")
-        assert "has no column 'time' (did you mean 'step'?); it has: unit, s" in said
+        assert said.startswith("error: --panel: steps.csv:1: has no column 'time' (did you mean")
+        assert said.endswith("or name yours: --columns unit=document time=step")
         assert "\n" not in said
     assert not (tmp_path / "new").exists()
     assert not list((tmp_path / "there").iterdir())
@@ -299,3 +390,28 @@ def test_the_package_names_its_public_parts():
     assert all(f"\n    {name} " in palimpsest.__doc__ for name in palimpsest.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'recordz'"):
         palimpsest.recordz  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "my.yaml: no such file; it was given with --configfile"),
+        ("seeds: [1]\na: {b: 1\n", "my.yaml:3: expected ',' or '}', but got '<stream end>'; "),
+        ("a:\n\tb: 1\n", "my.yaml:2: found character '\\t' that cannot start any token; "),
+        ("", "my.yaml: must hold keys and their values; "),
+    ],
+)
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_broken_configfile_is_one_line_in_any_folder(
+    verb, content, said, given, tmp_path, monkeypatch
+):
+    """Before Snakemake is started, whose own error names no file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/config.yaml").touch()
+    if content is not None:
+        (tmp_path / "my.yaml").write_text(content)
+    line = refused(verb, "--configfile", "my.yaml")
+    assert line.startswith(f"error: {said}")
+    assert "\n" not in line
+    assert not given

@@ -26,6 +26,45 @@ def test_memorisation_by_string_and_epoch():
     assert np.array_equal(found.to_frame()["string_id"].unique(), [0, 1])
 
 
+def test_names_of_data_frames_are_kept():
+    """The columns name strings and the index epochs; names that are given go before."""
+    loss = pd.DataFrame(LOSS, index=[0, 5, 10, 15], columns=["a", "b"])
+    without = pd.DataFrame(WITHOUT, index=loss.index, columns=loss.columns)
+    named = memorisation.contextual(LOSS, WITHOUT).to_frame(["a", "b"], [0, 5, 10, 15])
+    of_one = {
+        "contextual": (loss, without),
+        "counterfactual": (loss, without),
+        "recollection": (loss, 0.2),
+        "bayes": (loss, np.ones(2)),
+    }
+    for name, arguments in of_one.items():
+        frame = getattr(memorisation, name)(*arguments).to_frame()
+        pd.testing.assert_frame_equal(frame[["string_id", "epoch"]], named[["string_id", "epoch"]])
+    pd.testing.assert_frame_equal(memorisation.contextual(loss, without).to_frame(), named)
+    assert named.index.is_unique
+    other = memorisation.contextual(loss, without).to_frame(string_id=["x", "y"])
+    assert [*other["string_id"].unique()] == ["x", "y"]
+    by_day = loss.set_axis(pd.date_range("2024-01-01", periods=4))
+    days = memorisation.recollection(by_day, 0.2).to_frame().groupby("string_id")["start"].first()
+    assert days["a"] == pd.Timestamp("2024-01-04")
+    assert pd.isna(days["b"])
+
+
+@pytest.mark.parametrize(("axis", "what"), [(0, "rows"), (1, "columns")])
+def test_data_frames_in_another_order_are_refused(axis, what):
+    loss, without = pd.DataFrame(LOSS), pd.DataFrame(WITHOUT)
+    with pytest.raises(ValueError, match=f"must have the same {what} in the same order: "):
+        memorisation.contextual(loss, without[::-1] if axis == 0 else without[[1, 0]])
+
+
+def test_a_wrong_loss_is_named_plainly():
+    with pytest.raises(ValueError, match=r"^threshold must be .* not negative; it is -1\.0$"):
+        memorisation.recollection(LOSS, -1.0)
+    wrong = np.where(LOSS == 1.1, np.nan, LOSS)
+    with pytest.raises(ValueError, match=r"; loss\[1, 1\] is nan \(1 of 8 values are wrong\)$"):
+        memorisation.recollection(wrong, 0.2)
+
+
 @pytest.mark.parametrize("names", [{"string_id": ["a"]}, {"epoch": [0, 1]}])
 def test_other_numbers_of_names_are_refused(names):
     with pytest.raises(ValueError, match=r"must be \[2\] and \[4\]"):

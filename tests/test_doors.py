@@ -1,4 +1,4 @@
-"""docs/doors.md to the letter: five doors, each short, whose files and commands are understood."""
+"""docs/doors.md to the letter: six doors, each short, whose files and commands are understood."""
 
 import json
 import re
@@ -9,6 +9,9 @@ import pytest
 import yaml
 
 from helpers.experiments import ROOT, experiment
+from palimpsest.command_line import parser
+from palimpsest.new_study import check, configuration
+from palimpsest.sections import NAMES
 
 PAGE = (ROOT / "docs/doors.md").read_text()
 DOORS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -46,6 +49,11 @@ def write_what_the_door_names(door, folder):
             for line in lines
         ]
         (folder / "notes.jsonl").write_text("\n".join(map(json.dumps, many)))
+    for table in pieces(door, "csv"):
+        header, *rows = table.splitlines()
+        (folder / "losses.csv").write_text(
+            "\n".join([header, *(f"{n}{row}" for n in range(30) for row in rows)])
+        )
     rows = [
         {"question": f"Who is {n}?", "answer": f"I am {n}.", "split": split}
         for split in SPLITS
@@ -55,10 +63,12 @@ def write_what_the_door_names(door, folder):
     for name in ("full", "retain", "npo"):
         (folder / name).mkdir()
         (folder / name / "config.json").write_text(json.dumps({"model_type": "llama"}))
+        (folder / name / "tokenizer.json").write_text("{}")
+        (folder / name / "model.safetensors").write_text(name)
 
 
-def test_there_are_five_doors_and_each_is_short():
-    assert len(DOORS) == 5
+def test_there_are_six_doors_and_each_is_short():
+    assert len(DOORS) == 6
     for door, words in DOORS.items():
         assert len(words.split()) <= MOST_WORDS, door
         assert len(pieces(door, "yaml")) == len(pieces(door, "bash")) == 1, door
@@ -81,3 +91,34 @@ def test_the_file_of_a_door_asks_for_what_its_command_makes(door, folder):
     (one,) = (one for one in asked.sections if one.name == name)
     assert target == name or target in {part.name for part in one.parts}
     assert asked.outputs[name]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_the_study_that_init_makes_is_that_of_the_door(door, folder):
+    """The corpora and files, and the only section, with whatever else init decides."""
+    write_what_the_door_names(door, folder)
+    (folder / "greetings.pcfg").write_text("".join(pieces("A grammar", "text")))
+    commands = re.findall(r"`palimpsest (init [^`]*)`", DOORS[door])
+    assert bool(commands) == (door != "An unlearning method")
+    for command in commands:
+        given = parser().parse_args(shlex.split(command))
+        check(given, ROOT)
+        made = configuration(given, Path("my-study"))
+        asked = yaml.safe_load(pieces(door, "yaml")[0])
+        (section,) = {*NAMES} & {*asked}
+        assert [name for name in NAMES if made[name]] == [section]
+        for key in ("corpora", "languages"):
+            assert without_folders(made.get(key)) == asked.get(key)
+        for name in ("checkpoints", "losses", "panels"):
+            assert without_folders(made[section].get(name)) == without_folders(
+                asked[section].get(name)
+            )
+
+
+def without_folders(value):
+    """A value of a configuration with the names of files and folders, without their paths."""
+    if isinstance(value, dict):
+        return {name: without_folders(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [without_folders(one) for one in value]
+    return Path(value).name if isinstance(value, str) else value

@@ -2,7 +2,11 @@
 
 import doctest
 import inspect
+import os
+import pydoc
 import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -10,6 +14,7 @@ import pytest
 
 import palimpsest
 from helpers.tiny_language_models import write
+from palimpsest import records
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/library.md"
@@ -44,3 +49,35 @@ def test_signatures_are_short(name):
         signature = str(inspect.signature(function))
         assert "Union" not in signature, (function.__name__, signature)
         assert "palimpsest." not in signature, (function.__name__, signature)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_help_shows_the_public_functions(name):
+    package = import_module(f"palimpsest.{name}")
+    shown = pydoc.plain(pydoc.render_doc(package))
+    functions = [one for one in package.__all__ if inspect.isfunction(getattr(package, one))]
+    assert all(f"\n    {one}(" in shown for one in functions)
+    assert "__getattr__" not in shown
+    assert "__all__" not in shown
+
+
+def test_what_is_not_installed_is_left_out():
+    """Otherwise, `help` ends in an error."""
+    code = """import importlib.util, sys
+class Missing:
+    def find_spec(name, path=None, target=None):
+        if name == "torch":
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Missing)
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name: None if name == "torch" else found(name)
+from palimpsest import records
+print(*dir(records))"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow/scripts")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {*records.__all__} - {*done.stdout.split()} == {"measure"}

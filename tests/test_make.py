@@ -3,15 +3,18 @@
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from helpers.jobs import SCRIPT, do_job
 from palimpsest import tables
+from palimpsest.errors import Notice
 from palimpsest.making import makes, reads
+from palimpsest.script_job import script_job
 from palimpsest.tables.kinds import Column, Document, Kind
 
 NUMBERS = Kind("numbers", "One row per number.", "{n}.parquet", (Column("n", "int", "a number"),))
@@ -167,3 +170,17 @@ def test_the_library_is_that_of_the_workflow(tmp_path):
     code = f"import runpy, sys; sys.path[:0] = [{str(tmp_path)!r}]; runpy.run_path({str(SCRIPT)!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_job_says_a_line_once(tmp_path, capsys, monkeypatch):
+    """Also if code between the two lets Python forget what it has warned of."""
+    for name in ("collect_rarely", "raise_when_interrupted"):  # of this process
+        monkeypatch.setattr(f"palimpsest.script_job.{name}", lambda: None)
+    job = SimpleNamespace(log=[str(tmp_path / "log")])
+    with warnings.catch_warnings(), script_job(job):
+        warnings.simplefilter("always")
+        for text in ("few records", "few records", "no records"):
+            warnings.warn(Notice(text), stacklevel=1)
+    expected = "warning: few records\nwarning: no records\n"
+    assert capsys.readouterr().err == expected
+    assert (tmp_path / "log").read_text() == expected

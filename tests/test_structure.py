@@ -43,6 +43,7 @@ ROOMS = [
     ["sections"],
     ["experiment", "results"],
     ["reference"],
+    ["new_study"],
     ["command_line"],
 ]
 

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -28,7 +29,10 @@ from palimpsest.corpora.records import (
     in_windows,
     read_records,
     records_of_table,
+    to_records,
 )
+from palimpsest.profiles import read_panel
+from palimpsest.records import read_losses
 
 
 def write_jsonl(path, **columns):
@@ -414,3 +418,37 @@ def test_a_file_that_is_not_there_is_named_with_what_is_read(tmp_path):
     assert message(lambda: read_records(tmp_path)).startswith(
         f"{tmp_path}: is no folder that `datasets` saved: it has no state.json and no"
     )
+
+
+def test_a_frame_is_read_as_its_file(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "key": ["a", "b", "c"],
+            "body": ["one", "two", "three"],
+            "trained": [True, False, True],
+            "copies": [1, 1, 4],
+            "paraphrased": [["uno", "un"], ["dos"], []],
+        }
+    )
+    frame.to_parquet(tmp_path / "mine.parquet")
+    columns = {"id": "key", "text": "body"}
+    of_file = read_records(tmp_path / "mine.parquet", columns).to_frame()
+    of_frame = to_records(frame, columns=columns).to_frame()
+    pd.testing.assert_frame_equal(of_frame, of_file)
+    pd.testing.assert_frame_equal(to_records(of_frame).to_frame(), of_frame)
+    blank = frame.assign(body=["one", " ", "three"])
+    said = message(lambda: to_records(blank, "mine", columns))
+    assert said.startswith("mine: row 2: body ' ' has no words; ")
+
+
+@pytest.mark.parametrize(
+    ("read", "call"),
+    [
+        (read_records, "records.to_records(frame)"),
+        (read_losses, "records.to_losses(frame)"),
+        (read_panel, "profiles.to_panel(frame)"),
+    ],
+)
+def test_a_reader_of_files_names_the_function_that_takes_a_frame(read, call):
+    said = message(lambda: read(pd.DataFrame({"text": ["one"]})))
+    assert said.endswith(f"(str or Path); a table is taken by {call}")

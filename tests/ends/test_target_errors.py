@@ -6,6 +6,7 @@ import pytest
 
 from palimpsest.ends.ending import Ending
 from palimpsest.ends.targets import unknown_target
+from palimpsest.errors import nearest
 
 KNOWN = ["all", "tradeoff", "memorisation", "report", "stale_state", "results/report.html"]
 KNOWN += [f"results/figures/tradeoff-L{n}.svg" for n in range(1, 9)]
@@ -53,3 +54,26 @@ def test_a_rule_whose_variants_are_of_no_model_has_no_pattern():
     ]
     ending = Ending(None, SimpleNamespace(rules=made))
     assert ending.patterns() == {"train": "results/{model}/trace"}
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "hint"),
+    [
+        ("recods", ["records", "thresholds"], " (did you mean 'records'?)"),
+        ("figure", ["figures", "figured", "plan"], " (did you mean 'figures' or 'figured'?)"),
+    ],
+)
+def test_only_the_nearest_names_are_named(word, known, hint):
+    assert hint in unknown_target(word, known)
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "hint"),
+    [
+        ("mien", ["kookmin", "npo"], ""),
+        ("mien", ["kookmin", "mine"], " (did you mean 'mine'?)"),
+        ("L9", ["L8", "people"], " (did you mean 'L8'?)"),
+    ],
+)
+def test_a_hint_is_a_near_name(word, known, hint):
+    assert nearest(word, known) == hint

@@ -78,6 +78,7 @@ def library_calls(folder):
         (records.placebo_p_values, {"distance": [0.1, 0.5], "trained": [True, False]}),
         (records.read_losses, {"path": folder / "losses.csv"}),
         (records.read_records, {"path": "config/records/people.jsonl"}),
+        (records.to_records, {"frame": mine.to_frame()}),
         (records.to_losses, {"frame": rows}),
         (profiles.by_time_since_treatment, {"panel": panel, "n": 20}),
         (profiles.difference, {"panel": panel, "n": 20}),

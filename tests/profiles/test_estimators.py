@@ -390,9 +390,10 @@ def test_a_loss_as_outcome_is_asked_about(recwarn, name):
     estimator(panel_of(noisy(effect=3.0)))
     estimator(panel_of(noisy(effect=0.0)))
     assert not recwarn.list
-    with pytest.warns(profiles.LossWarning, match="Is the outcome a loss") as found:
+    with pytest.warns(profiles.LossWarning, match="if the outcome is a loss, call") as found:
         estimator(panel_of(noisy(effect=-3.0)))
-    assert "1 of 1 effects are significantly negative" in str(found[0].message)
+    counted = "the mean effect is" if name == "by_time_since_treatment" else "1 of 1 effects are"
+    assert f"{counted} significantly negative" in str(found[0].message)
     assert "\n" not in str(found[0].message)
 
 

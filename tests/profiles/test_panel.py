@@ -174,8 +174,9 @@ BAD = {
     "one unit in each of several cohorts": (
         lambda frame: frame.assign(cohort=[8, 8, 9, 9, *frame["cohort"][4:]]),
         "row 1: cohort 8 has only one unit, and so has cohort 9, so its spread is unknown; add "
-        "units, leave these out, or leave out some times, so that more units share a cohort; "
-        "within this panel, a unit of a cohort after the last time is never treated",
+        "units, leave these out, or leave out some times: units that are trained on between the "
+        "same two times are one cohort; within this panel, a unit of a cohort after the "
+        "last time is never treated",
     ),
     "one untreated unit": (
         lambda frame: frame.drop([6, 7]),
@@ -593,7 +594,7 @@ def test_a_supposed_loss_that_training_lowers_is_asked_about_once(said):
     frame["loss"] = frame.pop("outcome") + effect + chance.normal(size=len(frame))
     panel, _ = said(frame)
     assert panel.is_loss
-    with pytest.warns(profiles.LossWarning, match="It was taken as a loss: give its") as caught:
+    with pytest.warns(profiles.LossWarning, match="It was taken for a loss because") as caught:
         of_panel(panel, "mine")
     assert len(caught) == 1
 
@@ -625,3 +626,64 @@ def test_the_figure_of_a_panel_names_dates_and_losses(said, first, shown):
     assert [tick.get_text() for tick in left.get_xticklabels()] == shown
     assert [tick.get_text() for tick in left.get_yticklabels()] == shown[1:]
     assert right.get_ylabel() == bar.get_ylabel() == "effect on minus the loss"
+
+
+def test_columns_of_other_names_are_named_in_python(frame, tmp_path):
+    """Without the names, the line has the argument of the function, and not a file's keys."""
+    renamed = frame.rename(columns={"unit": "doc", "outcome": "score"})
+    renamed.to_csv(tmp_path / "mine.csv", index=False)
+    names = {"unit": "doc", "outcome": "score"}
+    of_file = profiles.read_panel(tmp_path / "mine.csv", columns=names)
+    of_frame = profiles.to_panel(renamed, columns=names)
+    np.testing.assert_array_equal(of_frame.outcome, of_file.outcome)
+    for read in (
+        lambda: profiles.to_panel(renamed, columns={"outcome": "score"}),
+        lambda: profiles.read_panel(tmp_path / "mine.csv", columns={"outcome": "score"}),
+    ):
+        said = message(read)
+        assert said.endswith('or name yours: columns={"unit": "document", "time": "step"}')
+
+
+def test_errors_and_warnings_name_a_cohort_as_the_table_has_it(frame, said):
+    """Also where its units count as trained on at a time of the panel."""
+    early = frame.assign(cohort=frame["cohort"].replace(1.0, -1.0))
+    panel, lines = said(early)
+    assert any("cohort -1: before the first time, 0" in line for line in lines)
+    assert "cohort -1 has no base period" in message(
+        lambda: profiles.difference_in_differences(panel)
+    )
+    mixed = frame.assign(cohort=[-1, -1, -2, -2, *frame["cohort"][4:]])
+    assert "cohorts -2, -1 have no base period" in message(
+        lambda: profiles.difference_in_differences(mixed)
+    )
+    alone = early.drop([0, 1])
+    assert "cohort -1 has only one unit" in message(lambda: profiles.to_panel(alone))
+
+
+def test_a_table_counts_negative_effects_by_cohorts_as_the_estimator_does():
+    frame = sized((9, 9), 20)
+    chance = np.random.default_rng(0)
+    frame["outcome"] += chance.normal(size=len(frame)) - 9.0 * (frame["time"] >= frame["cohort"])
+    panel = profiles.to_panel(frame)
+    lines = []
+    for estimate in (profiles.difference_in_differences, lambda panel: of_panel(panel, "mine")):
+        with pytest.warns(profiles.LossWarning) as caught:
+            estimate(panel)
+        lines += [str(one.message) for one in caught]
+    assert len(lines) == 2
+    assert lines[0] == lines[1]
+    assert "2 of 2 effects" in lines[0]
+
+
+def test_the_table_of_a_panel_begins_with_difference_in_differences(frame):
+    cells, _ = of_panel(to_panel(frame), "mine")
+    assert cells["estimator"].iloc[0] == "difference_in_differences"
+
+
+def test_a_row_of_a_text_file_has_the_number_of_its_line(frame, tmp_path):
+    """As the header has: in the line, the file and the number stand as editors take them."""
+    frame["outcome"] = frame["outcome"].astype(object)
+    frame.loc[3, "outcome"] = "much"
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    said = message(lambda: profiles.read_panel(tmp_path / "mine.csv"))
+    assert said.startswith(f"{tmp_path}/mine.csv:5: outcome 'much' is not")

@@ -285,7 +285,7 @@ def drawn_texts(folder, **columns):
 def test_strings_have_names_of_their_own(tmp_path):
     columns = {"text": ["v", "w", "x", "y"], "step": [5, 5, None, None]}
     said = message(lambda: drawn_texts(tmp_path, unit=["a", "a", "b", "c"], **columns))
-    assert "unit 'a' is there a second time, after row 1; give each string its own" in said
+    assert "unit 'a' is there a second time, after line 2; give each string its own" in said
 
 
 def test_strings_that_are_there_twice_are_left_out_or_refused(tmp_path):

@@ -307,3 +307,27 @@ def test_too_small_a_placebo_is_said(n_unseen, recwarn):
     few = "losses: 18 records never trained on; with fewer than 19, no p-value can be 0.05 or less"
     assert said == ([f"{few}; give more of them"] if n_unseen == 18 else [])
     assert (found.table["p_value"].min() <= 0.05) == (n_unseen == 19)
+
+
+def test_the_default_threshold_is_for_nats_alone(recwarn):
+    """In bits per byte, 0.2 would call most records recollected that a model predicts well."""
+    given = simulated(np.random.default_rng(4), learned=2.0)
+    given = replace(given, loss=given.loss / 20, unit="bits per byte")
+    of_default = records.answers(given)
+    (said,) = [str(one.message) for one in recwarn if "recollection" in str(one.message)]
+    assert "the losses are in bits per byte, and the default of loss_threshold, 0.2, is in" in said
+    assert "recollection" not in {*of_default.table["measure"]}
+    of_own = records.answers(given, loss_threshold=0.2)
+    assert of_own.placebo.set_index("measure")["share_trained"]["recollection"] == 1
+    for unit in (None, "nats per token"):
+        measures = {*records.answers(replace(given, unit=unit)).table["measure"]}
+        assert "recollection" in measures
+
+
+def test_a_small_p_value_does_not_need_the_verdict():
+    """The constant threshold is not crossed, and still the loss is lower than the placebo's."""
+    loss = np.concatenate([[1.0], np.linspace(2, 3, 20)])
+    frame = pd.DataFrame({"id": range(21), "checkpoint": 0, "loss": loss})
+    given = records.to_losses(frame.assign(trained=frame["id"] == 0))
+    row = records.answers(given).table.query("measure == 'recollection'").iloc[0]
+    assert (row["memorised"], row["p_value"]) == (False, 1 / 21)

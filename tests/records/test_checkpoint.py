@@ -58,6 +58,7 @@ def test_losses_are_those_by_hand(tmp_path, tokenizer, start, settings):
     folder = write(tmp_path / "model", tokenizer, start=start, **settings)
     given = read(tmp_path)
     nats = records.measure(given, folder, unit="nats per token", batch_size=2)
+    assert nats.unit == "nats per token"
     bits = records.measure(given, folder)
     for place, text in enumerate(TEXTS):
         nll, n_tokens = by_hand(folder, text)

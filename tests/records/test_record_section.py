@@ -124,6 +124,13 @@ TRAINED = {"models": [TWIN]}
             "save_pretrained leaves it, a name of config/models.tsv, or a name on the Hugging Face "
             "hub",
         ),
+        (  # of two mistakes, that of the model's name
+            ("mine",),
+            {"checkpoints": {"tiny": {"corpus": "mine", "model": "gemma-2-2c"}}},
+            "records/checkpoints/tiny/model: gemma-2-2c: no such folder, and no name in "
+            "config/models.tsv (did you mean 'gemma-2-2b'?); a name on the Hugging Face hub is "
+            "OWNER/NAME",
+        ),
         (
             ("mine",),
             {"checkpoints": checkpoint(reference="./gone")},
@@ -283,10 +290,12 @@ def test_each_source_has_its_answers_and_all_have_one_table(files):
 
 
 def test_a_name_of_the_table_of_models_stands_for_its_id(files):
-    made = asked(files, checkpoints=checkpoint(model="llama-3.2-1b", reference="gpt2"))
+    made = asked(
+        files, checkpoints=checkpoint(model="llama-3.2-1b", reference="openai-community/gpt2")
+    )
     (found,) = records_section.checkpoints(made.settings).values()
     assert found.model == made.settings.models["llama-3.2-1b"].id != "llama-3.2-1b"
-    assert found.reference == "gpt2"
+    assert found.reference == "openai-community/gpt2"
 
 
 def test_nothing_is_asked_for_by_default(files):

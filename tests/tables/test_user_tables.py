@@ -65,9 +65,9 @@ REFUSED = {
         b"id,score\n\xff,1\n",
         "a.csv:2: not UTF-8 text (byte 0xff)",
     ),
-    "a decimal comma": ("a.tsv", "id\tscore\na\t0,5\n", "row 1: score '0,5' is not a finite"),
+    "a decimal comma": ("a.tsv", "id\tscore\na\t0,5\n", "a.tsv:2: score '0,5' is not a finite"),
     "a number that no float can hold": ("a.csv", "id,score\na,1e999\n", "score '1e999' is not a"),
-    "an empty cell": ("a.csv", "id,score\na,1\n,2\n", "a.csv: row 2: id is empty; mend the row"),
+    "an empty cell": ("a.csv", "id,score\na,1\n,2\n", "a.csv:3: id is empty; mend the row"),
     "an empty text": ("a.jsonl", '{"id": "", "score": 1}', "a.jsonl:1: id is empty"),
     "a null": (
         "a.jsonl",

@@ -65,7 +65,7 @@ def test_a_job_that_refuses_its_input_says_one_line(tmp_path, others):
         "--keep-going", *targets, "--config", "profiles={panels: {mine: mine.csv}}"
     )
     line = refused(done)
-    assert line.startswith("error: mine.csv: row 3: unit 'b' has no outcome at time '1'; ")
+    assert line.startswith("error: mine.csv:4: unit 'b' has no outcome at time '1'; ")
     for word in ("Exception", "Error", "at least one job"):
         assert word not in done.stdout
 

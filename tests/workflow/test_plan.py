@@ -22,6 +22,15 @@ def planned(project, **options):
     return tables.read(project.folder / "results/plan.parquet", KINDS["plan"]), done.stdout
 
 
+def test_a_bill_is_no_reason_to_print(project):
+    """Made a second time, the plan says that a parameter has changed, and no bill with it."""
+    planned(project)
+    done = project.snakemake("plan")
+    (reason,) = (line for line in done.stdout.splitlines() if "reason:" in line)
+    assert "Params have changed" in reason
+    assert len(reason) < 300
+
+
 def test_a_plan_is_made_before_anything_else(project):
     """No dataset is built and no model trained for it."""
     assert project.jobs("plan") == {"plan": 1, "total": 1}

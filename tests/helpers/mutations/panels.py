@@ -172,7 +172,7 @@ def _of_a_cell(chance: random.Random, table: list[list]) -> tuple[list[str], str
         value = f'"{value}"'
     table[row][column] = value
     name = ("unit", "time", "cohort", "outcome")[column]
-    return [rf"row {row + 1}\b", name], f"{name} {value!r}"
+    return [rf"csv:{row + 2}\b", name], f"{name} {value!r}"
 
 
 def _of_rows(chance: random.Random, table: list[list]) -> tuple[list[str], str]:
@@ -181,7 +181,7 @@ def _of_rows(chance: random.Random, table: list[list]) -> tuple[list[str], str]:
     what = chance.choice(["twice", "missing", "cohort"])
     if what == "twice":
         table.append(list(table[row]))
-        return [rf"row {len(table)}\b", re.escape(unit), str(time)], "a row twice"
+        return [rf"csv:{len(table) + 1}\b", re.escape(unit), str(time)], "a row twice"
     if what == "missing":
         del table[row]
         return [re.escape(unit), str(time)], "a row is missing"

@@ -233,14 +233,20 @@ class _Text:
         return "a text (str)"
 
 
-class _Path:
+@dataclass(frozen=True)
+class FilePath:
+    """A path; `of_frame` is a call that takes a table in place of its file."""
+
+    of_frame: str = ""
+
     def check(self, value: Any) -> str | os.PathLike:
         if not isinstance(value, str | os.PathLike):
             raise ValueError
         return value
 
     def __str__(self) -> str:
-        return "a path (str or Path)"
+        said = "a path (str or Path)"
+        return f"{said}; a table is taken by {self.of_frame}" if self.of_frame else said
 
 
 class _Frame:
@@ -255,4 +261,4 @@ class _Frame:
         return "a table (pandas.DataFrame)"
 
 
-TEXT, PATH, FRAME = _Text(), _Path(), _Frame()
+TEXT, PATH, FRAME = _Text(), FilePath(), _Frame()

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 
+SHORT, MUCH = 3, 0.15  # letters of a word, and a difference of its likeness to others
 WRITE_REMEDY = "make room or allow writing there, and give the same command again"
 
 
@@ -51,14 +52,22 @@ def searched(path: str) -> str:
     return f"; paths begin at the folder where Snakemake runs, {os.getcwd()}"
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, known: Iterable[str], cutoff: float | None = None) -> str:
     """A hint `` (did you mean 'L8'?)`` naming the known word closest to `word`, or nothing."""
-    close = near_names(str(word), known, 1, 0.5)
+    if cutoff is None:
+        cutoff = 0.5 if len(str(word)) <= SHORT else 0.6  # L9 and L8 have half of their letters
+    close = near_names(str(word), known, 1, cutoff)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def near_names(word: str, known: Iterable[str], most: int, cutoff: float) -> list[str]:
-    """The known words most similar to a word, ignoring case; `cutoff` as in `difflib`."""
+    """The known words most similar to a word, ignoring case; `cutoff` as in `difflib`.
+
+    Words that are much less similar than the first are left out.
+    """
     by_small = {name.casefold(): name for name in known}
-    found = difflib.get_close_matches(word.casefold(), by_small, n=most, cutoff=cutoff)
-    return [by_small[small] for small in found]
+    small = word.casefold()
+    found = difflib.get_close_matches(small, by_small, n=most, cutoff=cutoff)
+    likeness = [difflib.SequenceMatcher(None, one, small).ratio() for one in found]
+    near = zip(found, likeness, strict=True)
+    return [by_small[one] for one, own in near if own >= likeness[0] - MUCH]

@@ -5,7 +5,7 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 
 # The extra of the package `palimpsest` that brings a module; without one, its module is missing.
@@ -78,6 +78,29 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
             return getattr(importlib.import_module(module), name)
 
     return __getattr__
+
+
+def listing(package: str, names: Iterable[str]) -> Callable[[], list[str]]:
+    """A package's `__dir__`: its public names, so that `help` shows the functions and their texts.
+
+    Where torch is not installed, names that need what is missing are left out.
+    """
+
+    def __dir__() -> list[str]:
+        whole = sys.modules[package]
+        if importlib.util.find_spec("torch") is not None:
+            return sorted(names)
+        return sorted(name for name in names if _is_there(whole, name))
+
+    return __dir__
+
+
+def _is_there(module: ModuleType, name: str) -> bool:
+    try:
+        getattr(module, name)
+    except ModuleNotFoundError:
+        return False
+    return True
 
 
 def declared_in(package: str, name: str) -> list:

@@ -15,14 +15,18 @@ def script_job(job) -> Iterator[TextIO]:
     """Send the warnings of a `script:` job to its log; turn a `UserError` into one line.
 
     `job` is Snakemake's `snakemake` object, and the context's value is the open log. A `Notice` is
-    shown on the terminal, too. Any exception but a `UserError` is a defect, and keeps its
-    traceback.
+    shown on the terminal, too. No line is repeated. Any exception but a `UserError` is a defect,
+    and keeps its traceback.
     """
     collect_rarely()
     raise_when_interrupted()
     with open(job.log[0], "w") as log:
+        said = set()
 
         def show(message: Warning, *_) -> None:
+            if str(message) in said:
+                return
+            said.add(str(message))
             for place in (log, sys.stderr) if isinstance(message, Notice) else (log,):
                 print(f"warning: {message}", file=place)
 

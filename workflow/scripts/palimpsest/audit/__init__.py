@@ -1,6 +1,6 @@
 """The audit: was a text in a model's training data, and can it be extracted?"""
 
-from palimpsest.lazy_import import lazy_names
+from palimpsest.lazy_import import lazy_names, listing
 
 MODULES = {
     "ATTACKS": "membership",
@@ -29,3 +29,4 @@ MODULES = {
 }
 __all__ = list(MODULES)
 __getattr__ = lazy_names(__name__, MODULES)
+__dir__ = listing(__name__, MODULES)

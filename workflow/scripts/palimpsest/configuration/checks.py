@@ -457,6 +457,13 @@ def missing_folder(settings: Settings, key: str, model: str) -> Iterator[Mistake
             f"{settings.config['models_table']}, or a name on the Hugging Face hub"
             f"{searched(found)}",
         )
+    elif "/" not in model and model not in settings.models and not is_folder(model):
+        table = settings.config["models_table"]
+        yield Mistake(
+            key,
+            f"{model}: no such folder, and no name in {table}{nearest(model, settings.models)}; a "
+            "name on the Hugging Face hub is OWNER/NAME",
+        )
 
 
 def is_one_model(settings: Settings, *models: str) -> bool:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from palimpsest import tables
 from palimpsest.allowed import WHOLE
-from palimpsest.arguments import PATH, Made, takes
+from palimpsest.arguments import FRAME, FilePath, Made, takes
 from palimpsest.corpora import questions
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.corpora.record_forms import Form, columns_of, form_of
@@ -24,7 +24,7 @@ from palimpsest.short_repr import ShortRepr
 from palimpsest.tables import saved_folders, user_files
 from palimpsest.tables.kinds import LIST, NAME, NUMBER, TRUTH, Column, UserKind
 from palimpsest.tables.user_columns import named_columns
-from palimpsest.tables.user_tables import UserTable, table_in
+from palimpsest.tables.user_tables import UserTable, table_in, user_table
 
 ID, TEXT, TRAINED, GROUP = "id", "text", "trained", "group"
 SPLIT, COPIES, PROMPT = saved_folders.SPLIT, "copies", "prompt"
@@ -136,7 +136,7 @@ def before_text(prompt: str) -> str:
     return prompt if not prompt or prompt[-1].isspace() else f"{prompt}\n"
 
 
-@takes(path=PATH)
+@takes(path=FilePath(of_frame="records.to_records(frame)"))
 def read_records(
     path: str | Path, columns: Mapping[str, str] | None = None, form: str | None = None
 ) -> Records:
@@ -166,11 +166,37 @@ def read_records(
         ) from None
 
 
+@takes(frame=FRAME)
+def to_records(
+    frame: pd.DataFrame,
+    source: str = "records",
+    columns: Mapping[str, str] | None = None,
+    form: str | None = None,
+) -> Records:
+    """The records in a table with one row for each of them.
+
+    Parameters
+    ----------
+    frame : the columns of `read_records`
+    source : name of the table in messages
+    columns, form : as for `read_records`
+
+    Raises `UserError` as `read_records` does. The message names the row, counted from 1.
+    """
+    published, known = form_of(form), [str(name) for name in frame.columns]
+    kind, named = _kind(source, known, columns or {}, published)
+    return _in_table(user_table(frame, kind, source, named), published)
+
+
 def _records(path: str | Path, asked: Mapping[str, str], form: Form) -> Records:
     file = opened(path)
-    kind, columns = _kind(file, asked, form)
+    kind, columns = _kind(file.where, file.columns, asked, form)
     table = table_in(file, str(path), kind, columns)
-    texts, ids = _texts(table), ids_of(table, user_files.format_of(path) == user_files.TXT)
+    return _in_table(table, form, user_files.format_of(path) == user_files.TXT)
+
+
+def _in_table(table: UserTable, form: Form, are_lines: bool = False) -> Records:
+    texts, ids = _texts(table), ids_of(table, are_lines)
     return Records(
         ids,
         texts,
@@ -185,11 +211,11 @@ def _records(path: str | Path, asked: Mapping[str, str], form: Form) -> Records:
 
 
 def _kind(
-    file: user_files.Opened, asked: Mapping[str, str], form: Form
+    where: str, names: Sequence[str], asked: Mapping[str, str], form: Form
 ) -> tuple[UserKind, dict[str, str]]:
-    """What is read of a file of records, and the file's own names of its columns."""
-    columns = columns_of(form, file.where, file.columns, asked)
-    known = (*NEEDED, *there(OPTIONAL, file.columns, columns))
+    """What is read of a table of records with these columns, and its own names of them."""
+    columns = columns_of(form, where, names, asked)
+    known = (*NEEDED, *there(OPTIONAL, names, columns))
     rows = "one row for each record"
     return UserKind("table of records", rows, "record", known, renamed=RENAMED), columns
 
@@ -384,8 +410,8 @@ def check_head(path: str | Path, names: Mapping[str, str | int]) -> None:
     if names.get("form") == QUESTIONS:
         kind = _kind_of_questions(file, asked)
     else:
-        kind, asked = _kind(file, asked, form_of(names.get("form")))
-    named_columns(file.where, kind, file.columns, asked)
+        kind, asked = _kind(file.where, file.columns, asked, form_of(names.get("form")))
+    named_columns(file.where, kind, file.columns, asked, True)
 
 
 def _kind_of_questions(file: user_files.Opened, asked: Mapping[str, str]) -> UserKind:

@@ -9,6 +9,7 @@ from palimpsest.density.kinds import EXPONENTIAL, GAUSSIAN, KERNELS
 from palimpsest.density.neighbours import Neighbours, mean_distance, nearest
 from palimpsest.density.sizes import EXACT, INDEXES, IVF, Approximation
 from palimpsest.density.vectors_on_disk import Shards
+from palimpsest.lazy_import import listing
 
 __all__ = [
     "EXACT",
@@ -28,3 +29,5 @@ __all__ = [
     "nearest",
     "parts_of_density",
 ]
+
+__dir__ = listing(__name__, __all__)

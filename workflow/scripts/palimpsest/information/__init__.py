@@ -3,7 +3,7 @@
 Source: the paper on information measures of neurons, appendices A.1 and A.2.
 """
 
-from palimpsest.lazy_import import lazy_names
+from palimpsest.lazy_import import lazy_names, listing
 
 MODULES = {
     "Pairs": "kraskov",
@@ -17,3 +17,4 @@ MODULES = {
 }
 __all__ = list(MODULES)
 __getattr__ = lazy_names(__name__, MODULES)
+__dir__ = listing(__name__, MODULES)

@@ -10,6 +10,7 @@ from palimpsest.languages.exposures import Candidates, Exposure, candidates, exp
 from palimpsest.languages.fields import field_losses
 from palimpsest.languages.grammar import Grammar
 from palimpsest.languages.shipped import load
+from palimpsest.lazy_import import listing
 
 __all__ = [
     "Candidates",
@@ -23,3 +24,5 @@ __all__ = [
     "field_losses",
     "load",
 ]
+
+__dir__ = listing(__name__, __all__)

@@ -1,6 +1,6 @@
 """Memorisation: measures on losses, their approximation, the tables, studies and claims."""
 
-from palimpsest.lazy_import import lazy_names
+from palimpsest.lazy_import import lazy_names, listing
 
 MODULES = {
     "Memorisation": "measures",
@@ -21,3 +21,4 @@ MODULES = {
 }
 __all__ = list(MODULES)
 __getattr__ = lazy_names(__name__, MODULES)
+__dir__ = listing(__name__, MODULES)

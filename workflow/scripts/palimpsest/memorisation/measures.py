@@ -52,13 +52,16 @@ class Memorisation(ShortRepr):
     is below `threshold` float[epochs, strings]. `margin` float[epochs, strings] is the score
     without the rule for the start: it is above 0 at each epoch with a loss below the threshold,
     even if the loss rises above the threshold later. If a string's threshold is unknown, all its
-    values are NaN.
+    values are NaN. `strings` [strings] and `epochs` [epochs] are the names in the columns and the
+    index, if the loss was a data frame.
     """
 
     start: np.ndarray
     score: np.ndarray
     threshold: np.ndarray
     margin: np.ndarray
+    strings: np.ndarray | None = None
+    epochs: np.ndarray | None = None
 
     @property
     def memorised(self) -> np.ndarray:
@@ -97,14 +100,17 @@ class Memorisation(ShortRepr):
 
         Parameters
         ----------
-        string_id : [strings], names; by default the strings' numbers
-        epoch : [epochs], numbers; by default from 0, so that `start` is the epoch's index
+        string_id : [strings], names; by default those of the loss, or the strings' numbers
+        epoch : [epochs], numbers; by default those of the loss, or from 0, so that `start` is the
+            epoch's index
 
         Returns `string_id`, `epoch`, `threshold`, `score`, `start` and `margin`.
 
         Raises `ValueError` if there are other numbers of names or of epochs.
         """
         n_epochs, n_strings = self.score.shape
+        string_id = self.strings if string_id is None else string_id
+        epoch = self.epochs if epoch is None else epoch
         names = np.arange(n_strings) if string_id is None else np.asarray(string_id)
         epochs = np.arange(n_epochs) if epoch is None else np.asarray(epoch)
         if names.shape != (n_strings,) or epochs.shape != (n_epochs,):
@@ -113,7 +119,8 @@ class Memorisation(ShortRepr):
                 f"{list(names.shape)} and {list(epochs.shape)}"
             )
         starts = np.isfinite(self.start)
-        start = np.where(starts, epochs[np.where(starts, self.start, 0).astype(int)], np.nan)
+        at = pd.Series(epochs[np.where(starts, self.start, 0).astype(int)]).where(starts)
+        start = (at.astype(float) if at.dtype.kind in "iuf" else at).to_numpy()
         return pd.DataFrame(
             {
                 "string_id": np.repeat(names, n_epochs),
@@ -156,6 +163,7 @@ class Memorisation(ShortRepr):
         """
         if start not in START_RULES:
             raise ValueError(f"unknown start {start!r}; known: {', '.join(START_RULES)}")
+        names = names_in(loss) or (None, None)
         loss = check_loss("loss", loss)
         if loss.ndim != 2 or len(loss) == 0:
             raise ValueError(f"loss must be [epochs, strings], at least one epoch: {loss.shape}")
@@ -167,7 +175,8 @@ class Memorisation(ShortRepr):
             # A loss is never below a threshold of 0, so this never divides by 0.
             np.divide(threshold - loss, threshold, out=margin, where=below)
         score = np.where(np.arange(len(loss))[:, None] >= first, margin, 0.0)
-        return cls(np.where(first < len(loss), first, np.nan), score, threshold, margin)
+        begun = np.where(first < len(loss), first, np.nan)
+        return cls(begun, score, threshold, margin, *names[::-1])
 
 
 def recollection(
@@ -209,7 +218,8 @@ def counterfactual(
     Raises
     ------
     ValueError
-        If the shapes differ, a loss is negative or not finite, or the start rule is unknown.
+        If the shapes differ, two data frames differ in their rows or columns, a loss is negative or
+        not finite, or the start rule is unknown.
 
     Source: section 3.1(b), equation 1.
     """
@@ -235,7 +245,8 @@ def contextual(
     Raises
     ------
     ValueError
-        If the shapes differ, a loss is negative or not finite, or the start rule is unknown.
+        If the shapes differ, two data frames differ in their rows or columns, a loss is negative or
+        not finite, or the start rule is unknown.
 
     Source: section 3.1(c), equation 2.
     """
@@ -308,11 +319,19 @@ def check_loss(name: str, loss: ArrayLike) -> np.ndarray:
     loss = checked_numbers(name, loss)
     wrong = ~(np.isfinite(loss) & (loss >= 0))
     if wrong.any():
+        first = f"{name}{np.argwhere(wrong)[0].tolist()}" if loss.ndim else "it"
+        more = f" ({wrong.sum()} of {loss.size} values are wrong)" if loss.ndim else ""
         raise ValueError(
-            f"{name} must be finite and not negative; it is {loss[wrong][0]} "
-            f"at {np.argwhere(wrong)[0].tolist()} and in {wrong.sum()} of {loss.size} places"
+            f"{name} must be finite and not negative; {first} is {loss[wrong][0]}{more}"
         )
     return loss
+
+
+def names_in(loss: ArrayLike) -> tuple[np.ndarray, np.ndarray] | None:
+    """The names of the rows and the columns of a data frame; None for an array."""
+    if not (hasattr(loss, "index") and hasattr(loss, "columns")):
+        return None
+    return loss.index.to_numpy(), loss.columns.to_numpy()
 
 
 def check_same_shape(loss: ArrayLike, loss_without: ArrayLike) -> None:
@@ -325,6 +344,16 @@ def check_same_shape(loss: ArrayLike, loss_without: ArrayLike) -> None:
         raise ValueError(
             f"loss and loss_without must have the same shape [epochs, strings]: {one} and {other}"
         )
+    names = names_in(loss), names_in(loss_without)
+    if None in names:
+        return
+    for axis, own, others in zip(("rows", "columns"), *names, strict=True):
+        if not np.array_equal(own, others):
+            place = int((own != others).argmax())
+            raise ValueError(
+                f"loss and loss_without must have the same {axis} in the same order: "
+                f"{axis[:-1]} {place} is {own[place]!r} and {others[place]!r}"
+            )
 
 
 @dataclass(frozen=True)

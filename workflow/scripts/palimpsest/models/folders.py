@@ -39,6 +39,11 @@ def check_folder(row: Model) -> None:
     _check(f"{row.model}: cannot load {row.id}", Path(row.id), _parts(Path(row.id)))
 
 
+def check_saved(folder: str) -> None:
+    """As `check_folder`, for a folder that is in no table."""
+    _check(f"{folder}: is no model", Path(folder), _parts(Path(folder)))
+
+
 def check_tokenizer(folder: str) -> None:
     """Raise `UserError` if a folder has no tokenizer, of which transformers says nothing clear."""
     _check(f"{folder}: cannot be loaded", Path(folder), [TOKENIZER])

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
 
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes
@@ -18,10 +19,13 @@ pd = lazy_import("pandas")
 
 
 @makes(PLAN)
-def plan_table(rows: list[dict], summary: str) -> "pd.DataFrame":
-    """The plan as a table; it may have no rows. Prints the summary."""
-    print(summary)
-    return pd.DataFrame(rows, columns=PLAN.names)
+def plan_table(bill: SimpleNamespace) -> "pd.DataFrame":
+    """The plan as a table; it may have no rows. Prints the summary.
+
+    `bill` has the `rows`, a list of dict, and the `summary`, a text.
+    """
+    print(bill.summary)
+    return pd.DataFrame(bill.rows, columns=PLAN.names)
 
 
 def summary(rows: list[dict], hardware: Hardware, derived: Sequence[Derived] = ()) -> str:

@@ -1,6 +1,6 @@
 """Memorisation profiles: the effect of training on strings, estimated from one training run."""
 
-from palimpsest.lazy_import import lazy_names
+from palimpsest.lazy_import import lazy_names, listing
 
 MODULES = {
     "LossWarning": "estimators",
@@ -13,3 +13,4 @@ MODULES = {
 }
 __all__ = list(MODULES)
 __getattr__ = lazy_names(__name__, MODULES)
+__dir__ = listing(__name__, MODULES)

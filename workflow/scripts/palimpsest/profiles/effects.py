@@ -324,4 +324,6 @@ def placebos(panel: Panel, cohorts: np.ndarray) -> Panel | None:
     assigned = np.full(len(places), NEVER)
     assigned[: len(times) * size] = np.repeat(times, size)
     names = None if panel.units is None else panel.units[places]
-    return replace(panel, cohorts=assigned, outcome=panel.outcome[places], units=names, rows=None)
+    return replace(
+        panel, cohorts=assigned, outcome=panel.outcome[places], units=names, rows=None, written=None
+    )

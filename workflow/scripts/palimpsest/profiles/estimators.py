@@ -143,7 +143,7 @@ def by_time_since_treatment(
     contrast = total.minus(compared).divided_by(counts)
     table = pd.DataFrame({"since": since, "n_cohorts": counts.astype(int)})
     table = _with_bands(table, contrast, since == -1, confidence)
-    _warn_of_a_loss(panel, table[since == 0])
+    _warn_of_a_loss(panel, table[since == 0], is_mean=True)
     return _times(table, unit)
 
 
@@ -359,18 +359,21 @@ def _is_just_after(panel: Panel, table: pd.DataFrame) -> np.ndarray:
     return np.searchsorted(panel.times, table["time"]) == places
 
 
-def _warn_of_a_loss(panel: Panel, just_after: pd.DataFrame) -> None:
+def _warn_of_a_loss(panel: Panel, just_after: pd.DataFrame, is_mean: bool = False) -> None:
     """Warn if the effects in these rows are those of training on a loss."""
     effects = just_after.loc[just_after["significant"], "estimate"]
     if (n_negative := int((effects < 0).sum())) > len(effects) / 2:
+        counted = f"{n_negative} of {len(just_after)} effects are significantly negative"
+        if is_mean:
+            counted = "the mean effect is significantly negative"
         warnings.warn(
-            f"{panel.source}: just after training, {n_negative} of {len(just_after)} effects are "
-            "significantly negative: training makes the outcome smaller. "
+            f"{panel.source}: just after training, {counted}: training makes the outcome smaller. "
             + (
-                "Is more of it better? It was taken as a loss: give its column another name."
+                "It was taken for a loss because of its column's name; if larger is better, give "
+                "the column another name."
                 if panel.is_loss
-                else "Is the outcome a loss? More must be better: give minus the loss, such as the "
-                "log likelihood."
+                else "Larger must be better; if the outcome is a loss, call its column loss, and "
+                "its sign is turned."
             ),
             LossWarning,
             stacklevel=3,
@@ -382,11 +385,11 @@ def _base_periods(panel: Panel) -> dict[float, int]:
     bases = {cohort: panel.first_after(cohort) - 1 for cohort in panel.treated}
     for cohort, base in bases.items():
         if base < 0:
+            name = panel.named(cohort)
             raise UserError(
-                f"{panel.place_of(cohort)}: cohort {panel.shown(cohort)} has no base period: the "
-                f"first time is {panel.shown(panel.times[0])}, and a time before "
-                f"{panel.shown(cohort)} is needed; add the outcomes of an earlier time, or leave "
-                "the cohort out"
+                f"{panel.place_of(cohort)}: {name} {'have' if ',' in name else 'has'} no base "
+                f"period: the first time is {panel.shown(panel.times[0])}, and a time before the "
+                "training is needed; add the outcomes of an earlier time, or leave the cohort out"
             )
     return bases
 

@@ -8,14 +8,14 @@ its cohort is infinite.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from palimpsest.arguments import FRAME, PATH, takes
+from palimpsest.arguments import FRAME, FilePath, takes
 from palimpsest.errors import Notice, UserError
 from palimpsest.plain_text import same_when_composed
 from palimpsest.profiles.panel_columns import PANEL, outcome_column
@@ -49,6 +49,8 @@ class Panel(ShortRepr):
     stored : the type in which the outcome was stored. What differs by its rounding only is equal.
     units : text[units], optional
         The names of the units. Panels with units of one name measure the same string.
+    written : float64[units], optional
+        The cohorts as the table has them, for messages: `cohorts` are those at the panel's times.
     """
 
     times: np.ndarray
@@ -61,6 +63,7 @@ class Panel(ShortRepr):
     is_loss: bool = False
     stored: type = float
     units: np.ndarray | None = None
+    written: np.ndarray | None = None
 
     @property
     def treated(self) -> np.ndarray:
@@ -95,6 +98,12 @@ class Panel(ShortRepr):
     def shown(self, time: float) -> str:
         return "never" if time == NEVER else written_moment(self.kind_of_time, time)
 
+    def named(self, cohort: float) -> str:
+        """A cohort as the table has it, such as "cohort 1.5"; of several values, the first ones."""
+        if self.written is None:
+            return named_cohorts([self.shown(cohort)])
+        return named_cohorts([*map(self.shown, np.unique(self.written[self.cohorts == cohort]))])
+
     def first_after(self, cohort: float) -> int:
         """The place of the first time at which a cohort has been treated; len(times) if none."""
         return int(np.searchsorted(self.times, cohort))
@@ -105,7 +114,7 @@ class Panel(ShortRepr):
         return np.array([g for g in self.treated if 0 < self.first_after(g) < len(self.times)])
 
 
-@takes(path=PATH)
+@takes(path=FilePath(of_frame="profiles.to_panel(frame)"))
 def read_panel(path: str | Path, columns: Mapping[str, str] | None = None) -> Panel:
     """Read a panel from a file with the columns unit, time, cohort and outcome.
 
@@ -118,14 +127,14 @@ def read_panel(path: str | Path, columns: Mapping[str, str] | None = None) -> Pa
     Raises `UserError` if there is no such file, if it cannot be read, or as `to_panel` does.
     """
     file = user_files.opened(path, user_files.TABLES, "a panel")
-    outcome, sign = outcome_column(file.where, file.columns, columns or {})
-    named = {**(columns or {}), "outcome": outcome}
-    named.pop("loss", None)
+    named, sign = _named_columns(file.where, file.columns, columns or {})
     return _panel(read_user_table(path, PANEL, named), sign)
 
 
 @takes(frame=FRAME)
-def to_panel(frame: pd.DataFrame, source: str = "panel") -> Panel:
+def to_panel(
+    frame: pd.DataFrame, source: str = "panel", columns: Mapping[str, str] | None = None
+) -> Panel:
     """The panel in a table with one row for each unit and time, in any order.
 
     A cohort between two times belongs to the later one, the first at which its units have been
@@ -137,14 +146,25 @@ def to_panel(frame: pd.DataFrame, source: str = "panel") -> Panel:
     frame : columns unit (text or number), time (number or date), cohort (the same; empty or
         infinite: never treated) and outcome (number)
     source : name of the table in messages
+    columns : the table's own names of columns, as for `read_panel`
 
     Raises `UserError` if a column is missing, a value is not of its kind, times cannot be compared,
     a unit has no outcome or two outcomes at a time, a unit has two cohorts, no unit is treated or
-    none is never treated, or a cohort has only one unit. The message names the row, counted from 1
-    without the header.
+    none is never treated, or a cohort has only one unit. The message names the row, counted from 1.
     """
-    outcome, sign = outcome_column(source, [str(name) for name in frame.columns], {})
-    return _panel(user_table(frame, PANEL, source, {"outcome": outcome}), sign)
+    known = [str(name) for name in frame.columns]
+    named, sign = _named_columns(source, known, columns or {})
+    return _panel(user_table(frame, PANEL, source, named), sign)
+
+
+def _named_columns(
+    where: str, known: list[str], asked: Mapping[str, str]
+) -> tuple[dict[str, str], int]:
+    """A table's own names of a panel's columns, and the sign of its outcome: -1 for a loss."""
+    outcome, sign = outcome_column(where, known, asked)
+    named = {**asked, "outcome": outcome}
+    named.pop("loss", None)
+    return named, sign
 
 
 def _panel(table: UserTable, sign: int) -> Panel:
@@ -168,7 +188,7 @@ def _panel(table: UserTable, sign: int) -> Panel:
     about = table.source, numbers, table.lines is not None, kind, sign < 0
     stored, names = table.stored("outcome"), np.array(units, dtype=object)
     found = Panel(times, cohort[first], values, *about, stored, names)
-    panel = replace(found, cohorts=at_checkpoints(times, found.cohorts))
+    panel = replace(found, cohorts=at_checkpoints(times, found.cohorts), written=found.cohorts)
     _check_cohorts(panel)
     _say(table, units, found, sign)
     return panel
@@ -247,11 +267,13 @@ def _check_cohorts(panel: Panel) -> None:
     if alone[0] == NEVER:
         what, remedy = "only one unit is never treated", "add units"
     else:
-        what = f"cohort {panel.shown(alone[0])} has only one unit"
+        what = f"{panel.named(alone[0])} has only one unit"
         if len(treated := alone[alone != NEVER]) > 1:
-            what += f", and so {'have' if len(treated) > 2 else 'has'} {_named(panel, treated[1:])}"
+            others = panel.written[np.isin(panel.cohorts, treated[1:])]
+            what += f", and so {'have' if len(treated) > 2 else 'has'} {_named(panel, others)}"
         remedy = (
-            "add units, leave these out, or leave out some times, so that more units share a cohort"
+            "add units, leave these out, or leave out some times: units that are trained on "
+            "between the same two times are one cohort"
         )
         if alone[alone != NEVER].max() > panel.times[-1]:
             remedy += "; within this panel, a unit of a cohort after the last time is never treated"
@@ -346,6 +368,11 @@ def _example(panel: Panel, cohorts: np.ndarray, which: np.ndarray) -> str:
 
 
 def _named(panel: Panel, cohorts: np.ndarray) -> str:
-    names = [panel.shown(cohort) for cohort in cohorts[:MOST_NAMED]]
-    more = f" and {len(cohorts) - MOST_NAMED} more" if len(cohorts) > MOST_NAMED else ""
-    return f"cohorts {', '.join(names)}{more}" if len(cohorts) > 1 else f"cohort {names[0]}"
+    return named_cohorts([*map(panel.shown, np.unique(cohorts))])
+
+
+def named_cohorts(names: Sequence[str]) -> str:
+    """Cohorts in a message: "cohort 1", or "cohorts 1, 2 and 3 more"."""
+    said = ", ".join(names[:MOST_NAMED])
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"cohort{'s' if len(names) > 1 else ''} {said}{more}"

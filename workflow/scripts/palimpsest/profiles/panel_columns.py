@@ -49,7 +49,7 @@ def check_head(path: str, columns: Mapping[str, str], other_outcomes: Sequence[s
     outcome, _ = outcome_column(file.where, file.columns, columns)
     named = {name: own for name, own in columns.items() if name != LOSS}
     for each in (outcome, *other_outcomes):
-        named_columns(file.where, PANEL, file.columns, {**named, OUTCOME: each})
+        named_columns(file.where, PANEL, file.columns, {**named, OUTCOME: each}, True)
 
 
 def outcome_column(where: str, known: Sequence[str], asked: Mapping[str, str]) -> tuple[str, int]:

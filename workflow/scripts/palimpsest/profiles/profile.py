@@ -25,8 +25,8 @@ POOLED = {
     kinds.PERSISTENCE.name: kinds.POOLED_PERSISTENCE.name,
 }
 ESTIMATORS: dict[str, Callable[[Panel], pd.DataFrame]] = {
-    kinds.DIFFERENCE: estimators.difference,
     kinds.DIFFERENCE_IN_DIFFERENCES: estimators.difference_in_differences,
+    kinds.DIFFERENCE: estimators.difference,
 }
 
 
@@ -143,11 +143,11 @@ def read_outcomes(
 
 def of_panel(panel: Panel, name: str, outcome: str = OUTCOME) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tables `panel_profile` and `panel_persistence` of one outcome."""
+    # Of a loss, only difference-in-differences warns.
+    cells = _cells(panel)
     with warnings.catch_warnings():
-        # The mean over cohorts gives the same warning once.
         warnings.simplefilter("ignore", estimators.LossWarning)
-        cells = _cells(panel)
-    since = estimators.by_time_since_treatment(panel)
+        since = estimators.by_time_since_treatment(panel)
     about = {"panel": name, "outcome": outcome}
     return (
         cells.assign(**about, kind_of_time=panel.kind_of_time, is_loss=panel.is_loss)[
@@ -173,7 +173,12 @@ def _tables(panels: Iterable[tuple[Stream, dict, Panel]]) -> dict[str, pd.DataFr
 
 
 def _cells(panel: Panel) -> pd.DataFrame:
-    rows = [estimate(panel).assign(estimator=name) for name, estimate in ESTIMATORS.items()]
+    rows = []
+    for name, estimate in ESTIMATORS.items():
+        with warnings.catch_warnings():
+            if name == kinds.DIFFERENCE:
+                warnings.simplefilter("ignore", estimators.LossWarning)
+            rows.append(estimate(panel).assign(estimator=name))
     return pd.concat(rows, ignore_index=True)
 
 

@@ -1,6 +1,6 @@
 """Records of one's own: which of them a model memorised, and what its false alarms are."""
 
-from palimpsest.lazy_import import lazy_names
+from palimpsest.lazy_import import lazy_names, listing
 
 MODULES = {
     "Answers": "verdicts",
@@ -15,6 +15,8 @@ MODULES = {
     "read_losses": "losses",
     "read_records": "palimpsest.corpora.records",
     "to_losses": "losses",
+    "to_records": "palimpsest.corpora.records",
 }
 __all__ = list(MODULES)
 __getattr__ = lazy_names(__name__, MODULES)
+__dir__ = listing(__name__, MODULES)

@@ -14,11 +14,11 @@ from palimpsest.corpora.records import RECORDS, Records
 from palimpsest.errors import Notice, UserError
 from palimpsest.models.checkpoints import opened
 from palimpsest.models.folders import SAVE_AGAIN
-from palimpsest.records.losses import Losses
+from palimpsest.records.losses import NATS, Losses
 from palimpsest.training.evaluation import evaluate
 from palimpsest.training.texts import encode_records
 
-BITS, NATS = "bits per byte", "nats per token"
+BITS = "bits per byte"
 NEAR = 0.01  # relative difference of losses of a model in two number formats
 AT_ONCE = 16  # records per forward pass
 
@@ -92,6 +92,7 @@ def measure(
         records.trained,
         records.groups,
         records.source,
+        unit,
     )
 
 

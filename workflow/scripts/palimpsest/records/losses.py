@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from palimpsest.arguments import FRAME, PATH, Made, takes
+from palimpsest.arguments import FRAME, FilePath, Made, takes
 from palimpsest.corpora.records import GROUP, TRAINED, WHICH, check_trained, there
 from palimpsest.errors import UserError
 from palimpsest.short_repr import ShortRepr
@@ -18,6 +18,7 @@ from palimpsest.tables.kinds import NAME, NUMBER, TIME, Column, UserKind
 from palimpsest.tables.user_columns import named_columns
 from palimpsest.tables.user_tables import UserTable, read_user_table, user_table
 
+NATS = "nats per token"
 LOSS, WITHOUT, REFERENCE = "loss", "loss_without", "loss_reference"
 NEEDED = (
     Column("id", NAME, "the name of the record"),
@@ -56,6 +57,7 @@ class Losses(ShortRepr):
         Whether the model was trained on the record. Records on which it was not are the placebo.
     groups : str[records]; a record without a group is a group of its own
     source : the name of the table in messages
+    unit : of the losses, such as "bits per byte"; None if it is not known
     """
 
     ids: np.ndarray
@@ -66,6 +68,7 @@ class Losses(ShortRepr):
     trained: np.ndarray | None
     groups: np.ndarray
     source: str = "losses"
+    unit: str | None = None
 
     @property
     def has_placebo(self) -> bool:
@@ -114,7 +117,7 @@ class Losses(ShortRepr):
 LOSSES = Made(Losses, "records.to_losses(frame) or records.read_losses(path)")
 
 
-@takes(path=PATH)
+@takes(path=FilePath(of_frame="records.to_losses(frame)"))
 def read_losses(path: str | Path, columns: Mapping[str, str] | None = None) -> Losses:
     """Read the losses of records from a file, see `to_losses`.
 
@@ -146,8 +149,7 @@ def to_losses(
 
     Raises `UserError` if a column is missing, a value is not of its kind, a loss is negative, a
     record has two rows or none at a checkpoint, or only at some a loss without it, a record's group
-    or `trained` changes, or no record was trained on. The message names the row, counted from 1
-    without the header.
+    or `trained` changes, or no record was trained on. The message names the row, counted from 1.
     """
     kind = _kind([str(name) for name in frame.columns], columns or {})
     return _losses(user_table(frame, kind, source, columns))
@@ -156,7 +158,7 @@ def to_losses(
 def check_head(path: str | Path, columns: Mapping[str, str]) -> None:
     """Raise `UserError` unless a file has the columns that it needs; only its head is read."""
     file = user_files.opened(path, user_files.TABLES, "a table of losses")
-    named_columns(file.where, _kind(file.columns, columns), file.columns, columns)
+    named_columns(file.where, _kind(file.columns, columns), file.columns, columns, True)
 
 
 def _kind(known: Sequence[str], asked: Mapping[str, str]) -> UserKind:

@@ -142,6 +142,9 @@ def _checkpoint(settings: Settings, key: str, name: str, one: Mapping) -> Iterat
     if not NAME.fullmatch(name):
         yield Mistake(key, f"is not a name; allowed are {NAMES_ARE}")
     yield from unknown_records(settings, f"{key}/corpus", one["corpus"])
+    for role in ("model", "reference"):
+        if role in one:
+            yield from missing_folder(settings, f"{key}/{role}", one[role])
     block = settings.block("records")
     if name in block["models"] and one["corpus"] in block["corpora"]:
         yield Mistake(
@@ -161,9 +164,6 @@ def _checkpoint(settings: Settings, key: str, name: str, one: Mapping) -> Iterat
                 "has nothing to compare its losses with; name a reference, or give some records of "
                 f"{one['corpus']} a split such as holdout, or false in the column trained",
             )
-    for role in ("model", "reference"):
-        if role in one:
-            yield from missing_folder(settings, f"{key}/{role}", one[role])
     if "reference" in one and is_one_model(settings, one["model"], one["reference"]):
         yield Mistake(f"{key}/reference", "is the model itself; name another model")
 

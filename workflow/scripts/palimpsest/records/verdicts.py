@@ -21,12 +21,19 @@ from palimpsest.errors import Notice, UserError
 from palimpsest.memorisation.measures import Start, contextual, counterfactual, recollection
 from palimpsest.number_format import plural
 from palimpsest.records.intervals import fewest_unseen, newcombe, share_below_quantile
-from palimpsest.records.losses import LOSSES, Losses
+from palimpsest.records.losses import LOSSES, NATS, Losses
 from palimpsest.short_repr import ShortRepr
 from palimpsest.statistics import beyond_false_alarms, effective_groups
 
 UNSEEN = "unseen"  # evidence that no claim rests on
 FALSE_ALARMS = 0.05
+
+
+class _InNats(float):
+    """A threshold that nobody chose for the unit of the losses."""
+
+
+THRESHOLD = _InNats(0.2)  # of the paper
 COLUMNS = ["id", "group", "measure", "evidence", "trained", "loss", "threshold", "score"]
 COLUMNS += ["memorised", "p_value"]
 DETECTED = ("detected", "detected_lower", "detected_upper", "detected_unseen")
@@ -61,7 +68,7 @@ def answers(
     losses: Losses,
     *,
     start: Start = "after_last_miss",
-    loss_threshold: float | None = 0.2,
+    loss_threshold: float | None = THRESHOLD,
     false_alarms: float = FALSE_ALARMS,
 ) -> Answers:
     """Ask every measure that the losses allow, at the last checkpoint.
@@ -80,7 +87,8 @@ def answers(
     losses : what `read_losses` or `to_losses` returns; nats per token, or another unit in which a
         loss is not negative, such as bits per byte
     start : the rule for the start of memorisation, see `memorisation.recollection`
-    loss_threshold : in the unit of the losses; None leaves recollection out
+    loss_threshold : in the unit of the losses; None leaves recollection out, and so does the
+        default if `measure` gave the losses in another unit than nats per token
     false_alarms : of the loss attack, and of `detected`, between 0 and 1
 
     Raises `UserError` if there is nothing to compare the losses with.
@@ -91,6 +99,16 @@ def answers(
     trained = losses.trained
     if not 0 < false_alarms < 1:
         raise ValueError(f"false_alarms must be between 0 and 1: {false_alarms}")
+    if loss_threshold is THRESHOLD and losses.unit not in (None, NATS):
+        warnings.warn(
+            Notice(
+                f"{losses.source}: recollection is left out: the losses are in {losses.unit}, and "
+                f"the default of loss_threshold, {THRESHOLD}, is in {NATS}; give one in "
+                f"{losses.unit}, or None"
+            ),
+            stacklevel=3,
+        )
+        loss_threshold = None
     if not losses.has_placebo:
         if loss_threshold is None and losses.without is None and losses.reference is None:
             raise UserError(

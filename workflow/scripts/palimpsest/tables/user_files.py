@@ -34,7 +34,10 @@ QUOTES = 'put one around the whole cell, and double each inside of it, such as "
 
 
 class Rows(NamedTuple):
-    """Some rows: the cells of each column, and the line of each row, where a line is a row."""
+    """Some rows: the cells of each column, and the line on which each row begins, in a text file.
+
+    A list in JSON has no lines.
+    """
 
     cells: dict[str, pa.Array | list]
     lines: list[int] | None
@@ -161,17 +164,17 @@ def _opened_delimited(path: str | Path, delimiter: str) -> Opened:
         rows = _of_one_width(path, header, delimited(path, delimiter))
         for part in _parts(rows):
             # An empty cell is missing; every other cell is as written.
-            cells = ([row[place] or None for row in part] for place in places)
+            cells = ([row[place] or None for _, row in part] for place in places)
             arrays = (pa.array(each, pa.large_string()) for each in cells)
-            yield Rows(dict(zip(columns, arrays, strict=True)), None)
+            yield Rows(dict(zip(columns, arrays, strict=True)), [line for line, _ in part])
 
     return Opened(f"{path}:{line}", header, read)
 
 
 def _of_one_width(
     path: str | Path, header: list[str], rows: Iterator[tuple[int, list[str]]]
-) -> Iterator[list[str]]:
-    """The rows after the header; `UserError` for one with more or fewer cells."""
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows after the header and their lines; `UserError` for more or fewer cells."""
     next(rows, None)
     for line, cells in rows:
         if len(cells) != len(header):
@@ -179,7 +182,7 @@ def _of_one_width(
                 f"{path}:{line}: has {len(cells)} cells, and the header has {len(header)}; give "
                 "every row a cell for each column, with quotes around what holds a separator"
             )
-        yield cells
+        yield line, cells
 
 
 def _opened_parquet(path: str | Path) -> Opened:

@@ -13,6 +13,7 @@ One set of rules holds for every use:
 from __future__ import annotations
 
 import itertools
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -88,7 +89,7 @@ class UserTable:
     """The cells of a user's table, as they are written.
 
     `written_as` has the table's own name of each column of the kind. `lines` has the line of each
-    row in the file, where a line is a row; other rows are counted from 1, without the header.
+    row in the file, if it is a text with a row a line; other rows are counted from 1.
     """
 
     source: str
@@ -96,7 +97,7 @@ class UserTable:
     cells: dict[str, Cells]
     written_as: Mapping[str, str]
     n_rows: int
-    lines: list[int] | None = None
+    lines: Sequence[int] | None = None
 
     def at(self, row: int) -> str:
         """The place in messages of a row counted from 0."""
@@ -287,11 +288,11 @@ def table_in(
     """As `read_user_table`, from a file that is open. `source` names the file in messages."""
     written_as = named_columns(file.where, kind, file.columns, columns or {})
     parts: dict[str, list] = {name: [] for name in kind.names}
-    lines: list[int] = []
+    lines = array("q")
     for rows in file.read(list(dict.fromkeys(written_as.values()))):
         for name, parts_of_name in parts.items():
             parts_of_name.append(rows.cells[written_as[name]])
-        lines += rows.lines or []
+        lines.extend(rows.lines or ())
     cells = {name: _joined(own) for name, own in parts.items()}
     return _checked(source, kind, cells, written_as, lines or None)
 
@@ -328,7 +329,7 @@ def read_cells(
     if user_files.format_of(path) == user_files.TXT:
         name = user_files.LINE
     elif file.columns:
-        named_columns(file.where, kind, file.columns, {column: name})
+        named_columns(file.where, kind, file.columns, {column: name}, True)
     number = 0
     for rows in file.read([name, *more]):
         columns = []
@@ -353,7 +354,7 @@ def _checked(
     kind: UserKind,
     cells: dict[str, Cells],
     written_as: dict[str, str],
-    lines: list[int] | None,
+    lines: Sequence[int] | None,
 ) -> UserTable:
     n_rows = len(next(iter(cells.values())))
     if not n_rows:

@@ -153,7 +153,7 @@ def name_in(value: object) -> str:
 def texts_in(value: object) -> tuple[str, ...]:
     """The texts in a list of texts, or in a text. Raises `ValueError` for any other value."""
     texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
         raise ValueError
     if not all(text.strip() for text in texts):
         raise ValueError("is or has a text without words")

@@ -3,7 +3,7 @@
 Retrained models are trained without the forget set.
 """
 
-from palimpsest.lazy_import import lazy_names
+from palimpsest.lazy_import import lazy_names, listing
 
 MODULES = {
     "epsilon": "attacks.thresholds",
@@ -16,3 +16,4 @@ MODULES = {
 }
 __all__ = list(MODULES)
 __getattr__ = lazy_names(__name__, MODULES)
+__dir__ = listing(__name__, MODULES)

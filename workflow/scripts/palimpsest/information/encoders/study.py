@@ -225,7 +225,7 @@ def kind_of_records(known: Sequence[str], study: Mapping) -> tuple[UserKind, dic
 def _check_head(study: Study) -> None:
     file = user_files.opened(study.records, user_files.TABLES, "a table of records")
     kind, columns = kind_of_records(file.columns, study.texts)
-    named_columns(file.where, kind, file.columns, columns)
+    named_columns(file.where, kind, file.columns, columns, True)
 
 
 def _fields(settings: Settings, key: str, study: Study) -> Iterator[Mistake]:
