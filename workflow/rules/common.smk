@@ -1,7 +1,7 @@
 # Helpers that the rules of every section use.
 from palimpsest import paths
 from palimpsest.paths import fill
-from palimpsest.fingerprint import of_code
+from palimpsest.fingerprint import of_code, own_code
 from palimpsest.models.table import resolve
 from palimpsest.planning import duration, memory
 from palimpsest.pretrained.catalogue import FILES, made_in
