@@ -243,7 +243,7 @@ def test_all_seeds_at_one_are_certain():
     for name in ("hidden states", "n-grams"):
         row = one(judged, "One exact copy", name)
         assert (row["verdict"], row["lower"], row["upper"]) == (AGREES, 1, 1)
-        assert row["note"].startswith("every case is certain, one by one")
+        assert row["note"].startswith("each case is certain by itself")
         # The same share of pairs in all five seeds speaks for the median seed.
         row = one(judged, "Paraphrases alone raise", name)
         assert row["verdict"] == DISAGREES
@@ -255,7 +255,7 @@ def test_one_pair_in_the_wrong_order_is_not_certain():
     row = one(verdicts(table, kinds.SEPARATION), "One exact copy", "n-grams")
     assert row["verdict"] == AGREES
     assert row["lower"] < row["upper"]
-    assert not row["note"].startswith("every case is certain")
+    assert not row["note"].startswith("each case is certain")
 
 
 def test_separation_is_that_of_the_narrowest_kernel():
