@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -203,6 +204,26 @@ def test_an_error_in_an_extension_is_one_line(tmp_path, name, text, said):
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("error:")]
     assert said in line
     assert "Traceback" not in done.stdout
+
+
+@pytest.mark.workflow
+@pytest.mark.parametrize("function", ["requests", "outputs", "mistakes"])
+def test_an_error_in_a_function_of_an_own_section_is_one_line(tmp_path, function):
+    """Snakemake calls these functions while it builds its graph of jobs."""
+    project = Project.fresh(tmp_path)
+    shutil.copytree(Path(__file__).parent / "workflow/toy_section", tmp_path / "mine")
+    section = tmp_path / "mine/repetition/section.py"
+    text = section.read_text()
+    start = text.index(f"def {function}(")
+    body = text.index('"""\n', text.index('"""', start) + 3) + 4
+    section.write_text(f"{text[:body]}    settings.nothing\n{text[body:]}")
+    line = text[:body].count("\n") + 1
+    block = "{model: opt-1.3b-twin, languages: [L1], size: 24}"
+    given = ("--config", "extensions=[mine]", f"repetition={block}")
+    done = project.snakemake("--dry-run", *given, "--", "repetition")
+    assert done.returncode == 1
+    (said,) = [line for line in done.stdout.splitlines() if "Error" in line]
+    assert said.startswith(f"error: {section}:{line}: AttributeError: ")
 
 
 @pytest.mark.workflow

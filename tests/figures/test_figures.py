@@ -917,7 +917,7 @@ def test_a_set_of_checkpoints_without_a_clear_gap_says_why():
     assert len(figure.axes) == 2
     notes = [one.legends[0].get_title().get_text().replace("\n", " ") for one in (clear, figure)]
     assert ["the gap is not clear" in note for note in notes] == [False, True]
-    assert f"{other}: the gap is not clear" in notes[1]
+    assert f"Of the set {other}, the gap is not clear" in notes[1]
 
 
 def test_an_approximation_may_be_missing():

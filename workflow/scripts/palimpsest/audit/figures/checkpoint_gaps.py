@@ -38,7 +38,8 @@ def checkpoint_gaps(gaps: pd.DataFrame) -> plt.Figure:
     """From the tables of the sets on one corpus: a panel for each set, a row for each model."""
     known = gaps.dropna(subset="share")
     unclear = [
-        f"{name}: the gap is not clear: {why}." for (_, name), why in unclear_sets(gaps).items()
+        f"Of the set {name}, the gap is not clear: {why}."
+        for (_, name), why in unclear_sets(gaps).items()
     ]
     if known.empty:
         return without_a_gap(unclear)
@@ -70,10 +71,9 @@ def without_a_gap(unclear: list[str]) -> plt.Figure:
     """In place of panels: the losses of each set, and why they may show no gap."""
     lines = [textwrap.fill(said, style.CHARACTERS_PER_LINE) for said in unclear]
     said = "\n".join(lines)
-    figure = elements.figure_of(
-        0.6 + 0.16 * len(said.splitlines()), "No set of checkpoints has a clear gap"
-    )
-    figure.text(0.01, 0.02, said, va="bottom", fontsize="small")
+    height = 0.5 + 0.13 * len(said.splitlines())
+    figure = elements.figure_of(height, "No set of checkpoints has a clear gap")
+    figure.text(0.01, 1 - 0.35 / height, said, va="top", fontsize="small")
     return figure
 
 
