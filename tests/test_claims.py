@@ -267,7 +267,10 @@ def test_a_claim_may_bring_an_interval_of_its_own(lower, upper, verdict, over):
 def test_cases_that_are_certain_one_by_one_need_no_width():
     estimate = Estimate((1.0,), 1.0, 1.0, 1.0, "splits", counts_certain=True)
     row = judge(estimate, claim(region=at_least(0.9), limits=SHARE))
-    assert (row["verdict"], row["note"]) == ("agrees", "each case is certain by itself")
+    assert (row["verdict"], row["note"]) == (
+        "agrees",
+        "each case is certain by itself, so no spread is needed",
+    )
 
 
 def test_models_are_counted_by_their_own_means():

@@ -1,15 +1,24 @@
 """Folders of a user's that are laid over the library."""
 
+import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import palimpsest
 from helpers.projects import Project
-from palimpsest import extensions
+from palimpsest import extensions, fingerprint
 from palimpsest.errors import UserError
+from palimpsest.jobs.command import ending_in_one_line
+from palimpsest.jobs.query import query_named
+from palimpsest.lazy_import import named
+from palimpsest.script_job import script_job
 from palimpsest.unlearning.claims import CLAIMS
 
 SCRIPTS = Path(__file__).parents[1] / "workflow/scripts"
@@ -44,7 +53,7 @@ CLAIMS = [Claim("mine", "It is so.", of_mine, above(0))]
 SHOWN = """
 from palimpsest import extensions
 extensions.use({folders})
-with extensions.loading():
+with extensions.errors_in_one_line():
     from palimpsest import fingerprint, sections
     from palimpsest.unlearning.methods import registered
     print("patience" in registered(), "starts_of_mine" in sections.FIGURES)
@@ -198,6 +207,26 @@ def test_an_error_in_an_extension_is_one_line(tmp_path, name, text, said):
 
 
 @pytest.mark.workflow
+@pytest.mark.parametrize("function", ["requests", "outputs", "mistakes"])
+def test_an_error_in_a_function_of_an_own_section_is_one_line(tmp_path, function):
+    """Snakemake calls these functions while it builds its graph of jobs."""
+    project = Project.fresh(tmp_path)
+    shutil.copytree(Path(__file__).parent / "workflow/toy_section", tmp_path / "mine")
+    section = tmp_path / "mine/repetition/section.py"
+    text = section.read_text()
+    start = text.index(f"def {function}(")
+    body = text.index('"""\n', text.index('"""', start) + 3) + 4
+    section.write_text(f"{text[:body]}    settings.nothing\n{text[body:]}")
+    line = text[:body].count("\n") + 1
+    block = "{model: opt-1.3b-twin, languages: [L1], size: 24}"
+    given = ("--config", "extensions=[mine]", f"repetition={block}")
+    done = project.snakemake("--dry-run", *given, "--", "repetition")
+    assert done.returncode == 1
+    (said,) = [line for line in done.stdout.splitlines() if "Error" in line]
+    assert said.startswith(f"error: {section}:{line}: AttributeError: ")
+
+
+@pytest.mark.workflow
 @pytest.mark.parametrize("given", ["mine", "[1]", "[no_such_folder]"])
 def test_wrong_values_of_the_key_are_refused(tmp_path, given):
     done = Project.fresh(tmp_path).snakemake("--dry-run", "--config", f"extensions={given}")
@@ -231,3 +260,122 @@ print("patience" in registered())
     given = [sys.executable, "-c", code]
     done = subprocess.run(given, env=environment, capture_output=True, text=True)
     assert done.stdout.split() == ["True"], done.stderr
+
+
+METHODS = """
+from palimpsest import extensions
+extensions.use({folders})
+with extensions.errors_in_one_line():
+    import json
+    from palimpsest.unlearning.methods import methods_of
+    own = {{"erase": "patience", "share": 0.1, "rate": 1}}
+    theirs = {{"repair": "finetune", "share": 0.1, "rate": 1}}
+    repeated = {{"repeat": 2, "phases": [own, theirs]}}
+    made = methods_of({{
+        "mine": {{"phases": [repeated], "grid": {{"1.1.rate": [1, 2]}}}},
+        "theirs": {{"phases": [theirs]}},
+    }})
+    again = methods_of({{"mine": {{"phases": made["mine"].written}}}})
+    assert again["mine"].written == made["mine"].written
+    points = {{name: point.written for name, point in made["mine"].points().items()}}
+    print(json.dumps([made["mine"].written, points, made["mine"].repair_alone.written]))
+    print(json.dumps(made["theirs"].written))
+    print([placed.phase.name for placed in again["mine"].placed])
+"""
+
+
+def test_the_code_of_an_own_phase_belongs_to_its_methods(mine):
+    """It is in what jobs are asked, and so in what decides whether their tables are right."""
+
+    def methods():
+        environment = {**os.environ, "PYTHONPATH": str(SCRIPTS)}
+        given = [sys.executable, "-c", METHODS.format(folders=[str(mine)])]
+        done = subprocess.run(given, env=environment, capture_output=True, text=True)
+        assert not done.returncode, done.stderr
+        return done.stdout.splitlines()
+
+    before, phase_file = methods(), mine / "unlearning/methods/patience.py"
+    assert before[2] == "['patience', 'finetune', 'patience', 'finetune']"
+    phase_file.write_text(PHASE + "# a comment\n")
+    assert methods() == before
+    phase_file.write_text(PHASE + "    paired_set = FORGET\n")
+    own, theirs, _ = methods()
+    assert theirs == before[1]
+    for now, then in zip(json.loads(own)[:2], json.loads(before[0])[:2], strict=True):
+        assert now != then
+    assert json.loads(own)[2] == json.loads(before[0])[2], "the repair phase is the library's"
+    assert "own code" not in theirs
+
+
+@pytest.fixture
+def own_query(tmp_path, monkeypatch):
+    """A module of an extension with a query and a function that fails, imported."""
+    text = """
+from types import SimpleNamespace
+from palimpsest.jobs.query import Query, Question
+
+def questions(n_models, values):
+    return [Question("mine", dict(values), n_models, print)]
+
+def ask():
+    return 1
+
+def fails(values):
+    return sorted(values).nothing
+
+ask.query = Query("records", (), questions)
+"""
+    folder = written(tmp_path / "mine", {"asking_of_mine/parts.py": text})
+    monkeypatch.setenv(extensions.VARIABLE, str(folder))
+    monkeypatch.setattr(palimpsest, "__path__", [*palimpsest.__path__, str(folder)])
+    fingerprint._file.cache_clear()
+    yield folder / "asking_of_mine/parts.py"
+    for name in [name for name in sys.modules if name.startswith("palimpsest.asking_of_mine")]:
+        del sys.modules[name]
+    fingerprint._file.cache_clear()
+
+
+def test_the_code_of_an_own_query_decides_its_tables(own_query):
+    """A query of the library has none: its tables stay when the library changes."""
+    place = "palimpsest.asking_of_mine.parts:ask"
+    (asked,) = query_named(place).asked("strings", ["weights"], {"n": 1}, None)
+    assert asked.about == {"n": 1, **fingerprint.own_code(place)}
+    assert len(asked.about["own_code"]) == 12
+    library = query_named("palimpsest.profiles.final_models:answers")
+    (asked,) = library.asked("strings", ["weights"], {}, None)
+    assert asked.about == {}
+
+
+WHERE = r"parts\.py:12: AttributeError: 'list' object has no attribute 'nothing'"
+
+
+def test_an_error_in_own_code_ends_a_command_in_one_line(own_query, capsys):
+    """Its traceback is in the log, before the line; the library's own defects keep theirs."""
+    fails = named("palimpsest.asking_of_mine.parts:fails")
+    with pytest.raises(SystemExit, match=f"^error: .*{WHERE}$"), ending_in_one_line():
+        fails([])
+    shown = capsys.readouterr().err
+    assert "Traceback" in shown
+    assert "return sorted(values).nothing" in shown
+    with pytest.raises(AttributeError), ending_in_one_line():
+        [].nothing  # noqa: B018
+
+
+def test_the_line_names_own_code_where_the_library_fails(own_query, capsys):
+    """For example because it was given something else than it takes."""
+    fails = named("palimpsest.asking_of_mine.parts:fails")
+    said = r"^error: .*parts\.py:12: TypeError: 'int' object is not iterable$"
+    with pytest.raises(SystemExit, match=said), ending_in_one_line():
+        fails(3)
+
+
+def test_an_error_in_own_code_ends_a_script_in_one_line(own_query, tmp_path, capsys):
+    job = SimpleNamespace(log=[tmp_path / "log"])
+    with pytest.raises(SystemExit) as ended, script_job(job):
+        named("palimpsest.asking_of_mine.parts:fails")([])
+    assert ended.value.code == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(f"^error: .*{WHERE}$", line)
+    log = (tmp_path / "log").read_text()
+    assert "Traceback" in log
+    assert log.endswith(f"{line}\n")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from palimpsest import fingerprint
-from palimpsest.fingerprint import modules_of, of_code
+from palimpsest.fingerprint import modules_of, of_code, of_own_code
 from palimpsest.memorisation.studies import STUDIES
 from palimpsest.sections import FIGURES, SECTIONS
 
@@ -106,7 +106,16 @@ def library(tmp_path, monkeypatch) -> Path:
 
 def forget() -> None:
     """Forget what has been read of files that change now."""
-    for name in ("of_code", "_files", "_state", "_remembered", "_definition", "_source", "_file"):
+    for name in (
+        "of_code",
+        "of_own_code",
+        "_files",
+        "_state",
+        "_remembered",
+        "_definition",
+        "_source",
+        "_file",
+    ):
         getattr(fingerprint, name).cache_clear()
 
 
@@ -334,3 +343,84 @@ def test_a_place_without_code_is_refused(location):
     """A misspelt location would have no code, and its rule would never rerun."""
     with pytest.raises(ValueError, match=f"{location}: there is no such code"):
         modules_of(location)
+
+
+OF_USER = {
+    "fake/methods/noise.py": """
+        from fake.measures import helper
+        from fake.helping import scale
+        from .near import shift
+
+        @phase("noise")
+        class Noise:
+            def run(self):
+                return scale(1) + shift(1) + helper(1)
+
+        def make():
+            class Made:
+                size = 1
+            return Made
+
+        for size in (1, 2):
+            @phase(f"noise-{size}")
+            class Repeated:
+                size = size
+
+        def other():
+            return 1
+        """,
+    "fake/methods/near.py": "def shift(n):\n    return n\n",
+    "fake/helping.py": "def scale(n):\n    return n\n\ndef unused(n):\n    return n\n",
+}
+
+
+@pytest.fixture
+def mine(library, tmp_path_factory, monkeypatch) -> Path:
+    """An extension that is laid over the small library."""
+    folder = tmp_path_factory.mktemp("mine")
+    for name, text in OF_USER.items():
+        path = folder / Path(name).relative_to("fake")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedented(text))
+    monkeypatch.setattr(fingerprint.extensions, "folders", lambda: [folder])
+    return folder
+
+
+def own_changes(location: str, path: Path, old: str, new: str) -> bool:
+    before = of_own_code(location)
+    edited(path, old, new)
+    forget()
+    return of_own_code(location) != before
+
+
+NOISE = "fake.methods.noise:Noise"
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "changed"),
+    [
+        ("methods/noise.py", "scale(1) +", "scale(2) +", True),
+        ("methods/near.py", "return n", "return 2 * n", True),
+        ("helping.py", "scale(n):\n    return n", "scale(n):\n    return 2 * n", True),
+        ("helping.py", "unused(n):\n    return n", "unused(n):\n    return 2 * n", False),
+        ("methods/noise.py", "other():\n    return 1", "other():\n    return 2", False),
+        ("methods/noise.py", "class Noise:", "class Noise:  # a comment", False),
+    ],
+)
+def test_own_code_is_what_a_user_wrote_for_it(mine, file, old, new, changed):
+    """It follows imports, relative ones too, within the user's folder."""
+    assert own_changes(NOISE, mine / file, old, new) == changed
+
+
+def test_own_code_does_not_change_with_the_library(mine, library):
+    """Models are not unlearned anew because the project has a new version."""
+    assert not own_changes(NOISE, library / "fake/measures.py", "return 1", "return 3")
+    assert of_own_code("fake.measures:helper") == ""
+
+
+@pytest.mark.parametrize("name", ["make.<locals>.Made", "Repeated"])
+def test_own_code_without_a_definition_of_its_own_is_its_module(mine, name):
+    """A class in a function, or one that a loop makes, would have a hash that never changes."""
+    file = mine / "methods/noise.py"
+    assert own_changes(f"fake.methods.noise:{name}", file, "size = 1", "size = 3")
+    assert own_changes(f"fake.methods.noise:{name}", file, "(1, 2)", "(1, 3)")

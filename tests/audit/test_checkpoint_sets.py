@@ -57,6 +57,17 @@ def test_the_minimal_file_asks_for_a_set_and_trains_nothing():
     assert {"forget/gaps.parquet", "forget/open_unlearning.json"} < names
 
 
+def test_the_plan_names_what_it_has_no_time_of():
+    """Nothing is trained, and yet asking the models takes minutes."""
+    plan = experiment(DEFAULT, MINIMAL, planned=["plan", "audit"]).plan_summary
+    assert "trains nothing" in plan
+    line = (
+        "Not in this bill: the time to ask models that are not trained here (audit asks 3 models)."
+    )
+    assert line in plan.splitlines()
+    assert "Not in this bill" not in experiment(DEFAULT, planned=["plan", "audit"]).plan_summary
+
+
 def test_the_example_of_the_page_is_allowed(tmp_path, monkeypatch):
     page = (ROOT / "docs/checkpoints.md").read_text()
     records, config = (
@@ -106,12 +117,18 @@ def test_names_are_as_many_parts_of_a_path_as_tell_it_from_others():
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"original": []}, "audit/checkpoints/forget/original: names no model from which the gap"),
+        (
+            {"original": []},
+            "forget/original: has no model; name the folder of a model before it unlearned",
+        ),
         (
             {"retrained": []},
-            "forget/retrained: names no model to which the gap leads: a model that",
+            "forget/retrained: has no model; name the folder of a model that was trained without",
         ),
-        ({"unlearned": []}, "audit/checkpoints/forget/unlearned: names no model that unlearned"),
+        (
+            {"unlearned": []},
+            "forget/unlearned: has no model; name the folder of a model that unlearned",
+        ),
         ({"unlearned": ["nowhere/"]}, "forget/unlearned[0]: no such folder: nowhere/"),
         (
             {"unlearned": ["full"]},

@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,8 @@ from palimpsest.audit.checkpoints.comparing import compare
 from palimpsest.audit.checkpoints.kinds import OF_SETS, OPEN_UNLEARNING, ROLES
 from palimpsest.audit.report import part
 from palimpsest.audit.sentences import sentences
+from palimpsest.errors import Notice
+from palimpsest.number_format import number
 
 N = 12  # records of each split
 SPLITS = np.repeat(["forget", "retain", "holdout"], N)
@@ -90,7 +93,7 @@ def shares_of(found):
 def test_shares_and_their_controls(made):
     found, _ = made
     shares = shares_of(found)
-    assert shares.loc[("original-0", "forget"), ["share", "lower", "upper"]].tolist() == [0, 0, 0]
+    assert shares.loc["original-0", ["share", "lower", "upper"]].isna().all(axis=None)
     for name, share in {
         "half-0": 0.5,
         "ascent-1": 2.05,
@@ -110,9 +113,28 @@ def test_a_set_of_one_model_of_each_kind_has_shares():
     found, _ = compared(1, 1, ("half",))
     shares = shares_of(found)
     assert shares.loc[("half-0", "forget"), "share"] == pytest.approx(0.5, abs=0.1)
-    assert shares.loc[("retrained-0", "forget"), "share"] == pytest.approx(1)
     assert found["checkpoint_tests"].empty
     assert "all" not in shares.index.get_level_values(0)
+
+
+def test_a_model_is_not_compared_with_itself(made):
+    """0 and 1 by construction would look like placebos of no width."""
+    alone = shares_of(compared(1, 1, ("half",))[0])
+    ends = ["share", "lower", "upper"]
+    assert alone.loc["original-0", ends].isna().all(axis=None)
+    assert alone.loc[("retrained-0", "forget"), ends].isna().all()
+    assert alone.loc[("retrained-0", "forget"), "n_retrained"] == 0
+    # Its other records are compared with the original's: what retraining does to them.
+    assert alone.loc[("retrained-0", "holdout"), "share"] == pytest.approx(0, abs=0.15)
+    several = shares_of(compared(2, 2)[0])
+    for name, share in {"original-0": 0, "original-1": 0, "retrained-0": 1}.items():
+        row = several.loc[(name, "forget")]
+        assert row["share"] == pytest.approx(share, abs=0.1), name
+        assert row["lower"] < row["share"] < row["upper"], name
+    (chapter,) = [
+        one for one in part(compared(1, 1, ("half",))[0]).chapters if one.id == "checkpoints"
+    ]
+    assert re.search(r"of this gap, and under retrained models by −?0[.0-9]*\.", chapter.before)
 
 
 def test_means_are_put_so_that_the_truth_is_better(made):
@@ -233,15 +255,33 @@ def test_attacks_on_holdout_records_of_one_group_have_no_intervals():
     assert "with an AUC of 1, and under" in chapter.before
 
 
-def test_without_a_clear_gap_no_share_is_told():
-    """Here it leads to another original model."""
+def test_without_a_clear_gap_the_losses_and_likely_causes_are_told():
+    """On the screen, in the report and on its first page. Here the gap leads to an original."""
     scores = {name: scored(name, "original", seed) for seed, name in enumerate("abc")}
     roles = dict(zip(ROLES, (["a"], ["b"], ["c"]), strict=True))
     how = {"model": "npo", "language": "mine", "roles": roles, "false_positive_rates": [0.1]}
-    found = compare([*scores.values()], **how)
+    with pytest.warns(Notice) as shown:
+        found = compare([*scores.values()], **how)
     assert found["checkpoint_gaps"]["share"].isna().all()
+    before, after = (number(scores[name]["loss"][:N].mean()) for name in "ab")
+    why = (
+        f"the mean loss of {N} forget records is {before} under the original models and {after} "
+        "under the retrained ones; likely causes, the likeliest first: the template (or chat)"
+    )
+    (line,) = [str(one.message) for one in shown]
+    assert line.startswith("audit/checkpoints/npo: the gap is not clear")
     (chapter,) = [one for one in part(found).chapters if one.id == "checkpoints"]
-    assert "Of c, no share is told" in chapter.before
+    (sentence,) = sentences(found)
+    for said in (line, chapter.before, sentence.text):
+        assert why in said
+        assert said.index("template") < said.index("end token") < said.index("too few")
+    assert "What c closed of the gap" in sentence.text
+
+
+def test_a_clear_gap_gives_no_notice():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compared(1, 1, ("half",))
 
 
 def test_four_models_of_each_kind_are_tested_and_eight_have_a_placebo():

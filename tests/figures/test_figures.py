@@ -422,6 +422,7 @@ def checkpoint_gaps(models, seeds, ever):
     share = role.map({"original": 0.0, "retrained": 1.0, "unlearned": unlearned})
     share = share.where(frame["split"] == "forget", 0.0)
     ends = {"lower": share - 0.1, "upper": share + 0.1, "n_original": 1, "n_retrained": 1}
+    ends |= {"original_loss": 0.1, "retrained_loss": 2.0}
     return frame.assign(role=role, share=share, n_records=12, **ends)
 
 
@@ -896,8 +897,27 @@ def test_a_set_of_checkpoints_has_a_panel_with_a_row_for_each_model():
     assert len(figure.axes) == 3
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert names == ["a (original)", "b (retrained)", "c (unlearned)"]
+
+
+def test_a_set_of_checkpoints_without_a_clear_gap_says_why():
+    """Of a single one, in place of panels; of one among others, in the note."""
     frame = table("checkpoint_gaps", "one model, one seed").assign(share=float("nan"))
-    assert "No set" in draw("checkpoint_gaps", frame).get_suptitle()
+    figure = draw("checkpoint_gaps", frame)
+    assert "No set" in figure.get_suptitle()
+    said = " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
+    why = "12 forget records is 0.1 under the original models and 2 under the retrained ones"
+    for words in (f"the gap is not clear: the mean loss of {why}", "causes", "the template"):
+        assert words in said
+    frame = table("checkpoint_gaps", "three models, three seeds")
+    other = frame["model"].iloc[0]
+    clear = draw("checkpoint_gaps", frame)
+    figure = draw(
+        "checkpoint_gaps", frame.assign(share=frame["share"].mask(frame["model"] == other))
+    )
+    assert len(figure.axes) == 2
+    notes = [one.legends[0].get_title().get_text().replace("\n", " ") for one in (clear, figure)]
+    assert ["the gap is not clear" in note for note in notes] == [False, True]
+    assert f"Of the set {other}, the gap is not clear" in notes[1]
 
 
 def test_an_approximation_may_be_missing():

@@ -1,7 +1,7 @@
 # Helpers that the rules of every section use.
 from palimpsest import paths
 from palimpsest.paths import fill
-from palimpsest.fingerprint import of_code
+from palimpsest.fingerprint import of_code, own_code
 from palimpsest.models.table import resolve
 from palimpsest.planning import duration, memory
 from palimpsest.pretrained.catalogue import FILES, made_in
@@ -75,7 +75,8 @@ def named_by_user(known, name, key):
 
 def delivered(section):
     """The files of a section, with its figures; [] if the configuration has no block for it."""
-    return [*experiment.outputs.get(section, []), *experiment.figure_files(section)]
+    with refusing(), extensions.errors_in_one_line():
+        return [*experiment.outputs.get(section, []), *experiment.figure_files(section)]
 
 
 # Inputs of training

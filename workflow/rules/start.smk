@@ -77,7 +77,7 @@ default = [path for path in workflow.configfiles if path not in given]
 sources = Sources([os.path.relpath(path) for path in [*default, *given]], command_line)
 with refusing():
     extensions.use([*extensions.installed(), *extensions.given_in(config)])
-    with extensions.loading():
+    with extensions.errors_in_one_line():
         from palimpsest.experiment import Experiment
 
         if workflow.is_main_process:

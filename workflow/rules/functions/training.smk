@@ -128,13 +128,15 @@ def query_command(*tables, weights="weights", manifest="{output.manifest}"):
 def asking(query, values=None):
     """The parameters of a rule that queries trained models.
 
-    `values` are the values of the query, or a function of the wildcards that gives them.
+    `values` are the values of the query, or a function of the wildcards that gives them. A query
+    of an extension is asked again if its code changes; one of the library is not.
     """
 
     def as_json(wildcards):
         return json.dumps((values(wildcards) if callable(values) else values) or {})
 
-    return {**RECIPE, "query": query, "query_values": as_json, "script": QUERY}
+    asked = {"query": query, "query_values": as_json, "script": QUERY}
+    return {**RECIPE, **asked, **own_code(query)}
 
 
 TRAIN = train_command(weights=False)

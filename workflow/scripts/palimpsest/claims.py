@@ -523,7 +523,7 @@ def note_on(verdict: str, estimate: Estimate, seeds_needed: float, test: str) ->
     """Why there is no verdict, or what would decide it; or why no width is no obstacle."""
     alike = is_alike(estimate)
     if verdict != CANNOT_TELL and alike:
-        certain = "each case is certain by itself"
+        certain = "each case is certain by itself, so no spread is needed"
         return certain if estimate.counts_certain else ALIKE.get(test, "")
     if verdict != CANNOT_TELL:
         return ""

@@ -26,7 +26,7 @@ from palimpsest.models.table import resolve
 from palimpsest.planning.bill import Bill, of_everything, of_targets
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
-from palimpsest.planning.summary import additions, summary
+from palimpsest.planning.summary import additions, only_asked, summary
 from palimpsest.requests import FOLDER, WEIGHTS, Runs, Unfinished, merged
 from palimpsest.section import Derived, Part, Section, nothing
 from palimpsest.sections import FIGURES, NAMES, SECTIONS, interventions_of
@@ -306,8 +306,19 @@ class Experiment:
     def plan_summary(self) -> str:
         """A text with the runs that each section and study adds, and the totals of all runs."""
         whole = summary(self.plan, self.planner.hardware, self.bill.derived)
+        asked = self._only_asked
         alone = f"What {', '.join(self.planned)} needs:" if self.planned else ""
-        return "\n\n".join(filter(None, (alone, additions(self.bill.added), whole)))
+        return "\n\n".join(filter(None, (alone, additions(self.bill.added), whole, asked)))
+
+    @property
+    def _only_asked(self) -> str:
+        """What the plan leaves out: how many models each section asks without training them."""
+        named = [one for one in self.sections if any(map(one.needed_by, self.planned))]
+        counts = {
+            section.name: len(set(section.asked(self.settings)))
+            for section in named or self.sections
+        }
+        return only_asked({name: n for name, n in counts.items() if n})
 
     @cached_property
     def families(self) -> dict[str, str]:

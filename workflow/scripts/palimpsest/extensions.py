@@ -132,9 +132,17 @@ def lay_over() -> None:
             module.__path__ = list(spec.submodule_search_locations)
 
 
+class ErrorOfExtension(UserError):
+    """An error in the code of an extension: a line with file and line. Its cause is the error."""
+
+
 @contextmanager
-def loading() -> Iterator[None]:
-    """Turn an error in the code of an extension into one line with its file."""
+def errors_in_one_line() -> Iterator[None]:
+    """Turn an error in the code of an extension into one line.
+
+    The line names the innermost place in the extension, also of an error that the library raises
+    further in. Any other error is raised unchanged.
+    """
     try:
         yield
     except UserError:
@@ -147,4 +155,5 @@ def loading() -> Iterator[None]:
         if not own:
             raise
         file, line = own[-1]
-        raise UserError(f"{file}:{line}: {type(error).__name__}: {error}") from error
+        said = f"{file}:{line}: {type(error).__name__}: {error}"
+        raise ErrorOfExtension(said) from error

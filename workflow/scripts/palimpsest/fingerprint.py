@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -52,20 +52,51 @@ def of_code(*locations: str) -> str:
     return known["hash"]
 
 
+@cache
+def of_own_code(location: str) -> str:
+    """As `of_code`, of the code that is in extensions, without what it uses of the library.
+
+    Empty for code of the library. Jobs that ask or change trained models do not run again when the
+    library changes, but they do when a user changes what they wrote themselves. A name that no
+    statement of its module defines, such as that of a class in a function, means the whole module.
+    """
+    module, name = _location(location)
+    if not _is_of_extension((module, name)):
+        return ""
+    is_defined = _definition(module, name) != Definition()
+    return _hash_of(_used(location if is_defined else module, keeps=_is_of_extension))
+
+
+def own_code(location: str) -> dict[str, str]:
+    """The entry `own_code`, which what decides a result has for the code of an extension only."""
+    code = of_own_code(location)
+    return {"own_code": code} if code else {}
+
+
+def location_of(thing: Callable) -> str:
+    """The location of a class or a function."""
+    return f"{thing.__module__}:{thing.__qualname__}"
+
+
 def modules_of(*locations: str) -> set[str]:
     return {module for module, _ in _used(*locations) if not module.endswith((".py", TEMPLATE))}
 
 
 def _worked_out(*locations: str) -> dict:
     """A fingerprint, the places of the files that it rests on, and the state of these files."""
-    digest, used = hashlib.sha256(), _used(*locations)
+    used = _used(*locations)
+    paths = {_path_of(name) for name, _ in used}
+    names = {name_of(path) for path in paths if path is not None}
+    files = [place for place, name in enumerate(_files()) if name in names]
+    return {"hash": _hash_of(used), "files": files, "state": _state_of(files)}
+
+
+def _hash_of(used: dict[Location, Definition]) -> str:
+    digest = hashlib.sha256()
     for location, definition in sorted(used.items()):
         words = "\0".join([*location, definition.text])
         digest.update(words.replace(str(SCRIPTS), "").encode())
-    paths = {Path(name) if name.endswith(TEMPLATE) else _file(name) for name, _ in used}
-    names = {name_of(path) for path in paths if path is not None}
-    files = [place for place, name in enumerate(_files()) if name in names]
-    return {"hash": digest.hexdigest()[:12], "files": files, "state": _state_of(files)}
+    return digest.hexdigest()[:12]
 
 
 def of_all_code() -> str:
@@ -141,8 +172,18 @@ def _remember(key: str, found: dict) -> None:
         temporary.replace(path)
 
 
-def _used(*locations: str) -> dict[Location, Definition]:
-    """The definitions at some locations, and all that they use, directly or indirectly."""
+def _is_of_extension(location: Location) -> bool:
+    path = _path_of(location[0])
+    return path is not None and any(map(path.is_relative_to, extensions.folders()))
+
+
+def _used(
+    *locations: str, keeps: Callable[[Location], bool] = lambda location: True
+) -> dict[Location, Definition]:
+    """The definitions at some locations, and all that they use, directly or indirectly.
+
+    Locations that are not kept are left out, with what only they use.
+    """
     found: dict[Location, Definition] = {}
     todo = [_location(text) for text in locations]
     for text, location in zip(locations, todo, strict=True):
@@ -150,7 +191,7 @@ def _used(*locations: str) -> dict[Location, Definition]:
             raise ValueError(f"{text}: there is no such code")
     while todo:
         location = todo.pop()
-        if location not in found:
+        if location not in found and keeps(location):
             found[location] = _definition(*location)
             todo += found[location].uses
     return found
@@ -198,6 +239,11 @@ def _definition(module: str, name: str) -> Definition:
 def _source(module: str) -> Source | None:
     path = _file(module)
     return None if path is None else Source(module, _parsed(path))
+
+
+def _path_of(module: str) -> Path | None:
+    """The file of a module, a script or a template."""
+    return Path(module) if module.endswith(TEMPLATE) else _file(module)
 
 
 @cache
@@ -275,10 +321,19 @@ class Source:
                     self.definitions.setdefault(node.id, []).append(statement)
 
     def _bind(self, statement: ast.Import | ast.ImportFrom) -> None:
-        imports, modules = _bound(statement)
+        imports, modules = self._bound(statement)
         for name, locations in imports.items():
             self.imports[name] = (*self.imports.get(name, ()), *locations)
         self.modules |= modules
+
+    def _bound(
+        self, statement: ast.Import | ast.ImportFrom
+    ) -> tuple[dict[str, tuple[Location, ...]], dict[str, str]]:
+        if not getattr(statement, "level", 0):
+            return _bound(statement, getattr(statement, "module", ""))
+        is_package = _file(self.module).name == "__init__.py"
+        above = self.module.split(".")[: is_package - statement.level or None]
+        return _bound(statement, ".".join([*above, *filter(None, [statement.module])]))
 
     def _uses(self, statement: ast.stmt) -> Iterator[Location]:
         """The locations that a statement refers to, in this module and in others."""
@@ -286,7 +341,7 @@ class Source:
         nodes = list(_evaluated(statement) if self.postpones else ast.walk(statement))
         for node in nodes:
             if isinstance(node, ast.Import | ast.ImportFrom):
-                inner = _bound(node)
+                inner = self._bound(node)
                 imports |= inner[0]
                 modules |= inner[1]
                 yield from (location for locations in inner[0].values() for location in locations)
@@ -323,9 +378,12 @@ class Source:
 
 
 def _bound(
-    statement: ast.Import | ast.ImportFrom,
+    statement: ast.Import | ast.ImportFrom, source: str
 ) -> tuple[dict[str, tuple[Location, ...]], dict[str, str]]:
-    """The names that an import binds: first those of objects in other modules, then of modules."""
+    """The names that an import binds: first those of objects in other modules, then of modules.
+
+    `source` is the module that names are imported from.
+    """
     imports, modules = {}, {}
     if isinstance(statement, ast.Import):
         for alias in statement.names:
@@ -337,11 +395,11 @@ def _bound(
                 imports[first] = (*imports.get(first, ()), (alias.name, EVERYTHING))
         return imports, modules
     for alias in statement.names:
-        bound, inner = alias.asname or alias.name, f"{statement.module}.{alias.name}"
+        bound, inner = alias.asname or alias.name, f"{source}.{alias.name}"
         if _file(inner):
             modules[bound] = inner
         else:
-            imports[bound] = ((statement.module, alias.name),)
+            imports[bound] = ((source, alias.name),)
     return imports, modules
 
 

@@ -1,6 +1,7 @@
 """The reference pages of the documentation, made from the schemas that the code checks with."""
 
 import csv
+import itertools
 from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from palimpsest.section import Section
 from palimpsest.tables.kinds import Kind
 
 WRITTEN = "<!-- Written by `make docs`; do not edit. -->\n"
+NAME = "/NAME"  # in a key: a name that the user gives
 FIDELITY_COLUMNS = ["paper", "item", "target", "size", "found", "differs"]
 # What came out of an item of a paper begins with one of these; nothing came out if it was not run.
 VERDICTS = ["agrees", "in part", "disagrees", "cannot tell", "no verdict", ""]
@@ -33,12 +35,34 @@ def configuration_page(schema: dict, default: str | Path, paper: str | Path) -> 
         "| key | meaning | allowed | default | paper |",
         "|---|---|---|---|---|",
     ]
-    for key, node in _leaves(schema):
+    for (_, meaning, may_be), rows in itertools.groupby(_described_once(schema), _of_row):
+        key, *others = [key for key, _ in rows]
+        keys = ", ".join(f"`{name}`" for name in (key, *(_last(other) for other in others)))
         shown = [_value(_look_up(value, key)) for value in values]
-        lines.append(
-            f"| `{key}` | {node['description']} | {allowed(node)} | {shown[0]} | {shown[1]} |"
-        )
+        lines.append(f"| {keys} | {meaning} | {may_be} | {shown[0]} | {shown[1]} |")
     return "\n".join(lines) + "\n"
+
+
+def _described_once(schema: dict) -> list[tuple[str, dict]]:
+    """The documented keys, without those of named blocks that another block describes as well."""
+    leaves = list(_leaves(schema))
+    known = {(_last(key), node["description"]) for key, node in leaves if NAME not in key}
+    return [
+        (key, node)
+        for key, node in leaves
+        if NAME not in key or (_last(key), node["description"]) not in known
+    ]
+
+
+def _of_row(leaf: tuple[str, dict]) -> tuple[str, str, str]:
+    """What rows of the page differ in: keys of a named block with one meaning share a row."""
+    key, node = leaf
+    block = key.removesuffix(_last(key)) if NAME in key else key
+    return block, node["description"], allowed(node)
+
+
+def _last(key: str) -> str:
+    return key.rpartition("/")[2]
 
 
 def tables_page(kinds: Iterable[Kind]) -> str:
@@ -215,9 +239,25 @@ def _leaves(node: dict, path: str = "") -> Iterator[tuple[str, dict]]:
             yield from _leaves(child, key)
             others = child.get("additionalProperties")
             if isinstance(others, dict) and "description" in others:
-                yield f"{key}/NAME", others
+                yield f"{key}{NAME}", others
         else:
             yield key, child
+            for block in _named_blocks(child):
+                yield from _leaves(block, f"{key}{NAME}")
+
+
+def _named_blocks(node: dict) -> Iterator[dict]:
+    """The schemas of the blocks that a user names, if keys of a block are names.
+
+    An entry may be a block or a file alone. A block whose keys are not described is left out.
+    """
+    others = node.get("additionalProperties")
+    if not isinstance(others, dict):
+        return
+    for block in [others] if "properties" in others else others.get("oneOf", ()):
+        described = ["description" in child for child in block.get("properties", {}).values()]
+        if described and all(described):
+            yield block
 
 
 def _look_up(values: dict, key: str):

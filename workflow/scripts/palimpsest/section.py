@@ -114,6 +114,7 @@ class Section:
     `schema`. `requests` gives the runs to train, `outputs` the files, `derived` the models made
     from trained ones, and `unfinished` the jobs that keep state. `on_demand` gives the replicates
     that only a target of the section's own needs: they are in no plan and not in `finetune`.
+    `asked` names the models that the section asks and does not train; no plan has their time.
     `facts` are what the section's claims and its part of the report have to know of the
     configuration, by the names of the arguments of their statistics and of the function `part`.
     `mistakes` gives the errors in the block that its schema cannot find, except those of its
@@ -150,6 +151,7 @@ class Section:
     interventions: tuple[Intervention, ...] = ()
     derived: Callable[[Settings], Iterable[Derived]] = nothing
     unfinished: Callable[[Settings], Iterable[Unfinished]] = nothing
+    asked: Callable[[Settings], Iterable[str]] = nothing
     on_demand: Callable[[Settings], Iterable[Runs]] = nothing
     facts: Callable[[Settings], Mapping] = lambda settings: {}
     n_targets: Callable[[Settings], int] = lambda settings: 1

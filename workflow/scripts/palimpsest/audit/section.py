@@ -120,6 +120,14 @@ def outputs(settings: Settings) -> Iterator[str]:
     yield from sets.outputs(settings)
 
 
+def asked(settings: Settings) -> Iterator[str]:
+    """The models that are asked and not trained: targets, their references, and checkpoints."""
+    for target in targets(settings).values():
+        yield from (target.model for _ in range(target.runs is None))
+        yield from target.references.values()
+    yield from (one.model for one in sets.checkpoints(settings).values())
+
+
 def has_both_sides(settings: Settings, target: Target) -> bool:
     """Whether some records are known to be members of a target's training data, and others not."""
     is_trained = settings.corpus(target.corpus).is_trained
@@ -162,6 +170,7 @@ SECTION = Section(
     requests=requests,
     interventions=INTERVENTIONS,
     outputs=outputs,
+    asked=asked,
     mistakes=mistakes,
     judged=(kinds.EXPLAINED, kinds.PRIVATE),
     reported=(

@@ -8,13 +8,14 @@ import argparse
 import contextlib
 import logging
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from palimpsest import launch
+from palimpsest import extensions, launch
 from palimpsest.code_archive import keep_code
 from palimpsest.corpora import Corpus, read_corpus
 from palimpsest.errors import OutOfMemory, UserError
@@ -188,16 +189,20 @@ def begin(arguments: argparse.Namespace) -> None:
 def ending_in_one_line() -> Iterator[None]:
     """Turn an error that a user can mend, or an interruption, into one line and exit.
 
-    There is no traceback. The copies that a launcher starts end with the launcher, in silence.
+    There is no traceback, except of an error in the code of an extension, before its line. The
+    copies that a launcher starts end with the launcher, in silence.
     """
     if not launch.is_launched():
         launch.raise_when_interrupted()
     try:
-        yield
+        with extensions.errors_in_one_line():
+            yield
     except launch.Interrupted as interrupted:
         print(interrupted, file=sys.stderr, flush=True)
         sys.exit(interrupted.status)
     except OutOfMemory as error:
         sys.exit(f"warning: {error}")
     except UserError as error:
+        if isinstance(error, extensions.ErrorOfExtension):
+            traceback.print_exception(error.__cause__)
         sys.exit(f"error: {error}")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import torch
 
+from palimpsest.fingerprint import own_code
 from palimpsest.jobs.bench import Bench, TrainedWeights, holder_of, keys_of_weights
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
@@ -64,7 +65,8 @@ class Query:
 
     `questions` gives what is asked, from the number of files of weights and the values of the rule.
     A joint query asks all questions of the models of one dataset. Any other query asks its only
-    question of the models of each run.
+    question of the models of each run. The code of an extension's query is a part of what decides
+    its tables.
     """
 
     section: str
@@ -74,6 +76,7 @@ class Query:
     is_joint: bool = False
     make_bench: Callable[..., Bench] = Bench
     loss_in: LossIn | None = None
+    location: str = ""  # "module:function"
 
     def run(
         self,
@@ -110,7 +113,7 @@ class Query:
                 dataset=dataset,
                 weights=list(weights),
                 files=Files("", ()),
-                **vars(question),
+                **{**vars(question), "about": {**question.about, **own_code(self.location)}},
             )
             for question in self.questions(len(weights), values)
         ]
@@ -222,7 +225,8 @@ def folder_query(make_bench: Callable[..., Bench] = Bench) -> Callable:
 
 def query_named(place: str) -> Query | FolderQuery:
     """The query at a place such as "palimpsest.density.embedding:embeddings"."""
-    return named(place).query
+    found = named(place).query
+    return replace(found, location=place) if isinstance(found, Query) else found
 
 
 def keys_of_job(models: str, given: Mapping) -> list[str]:

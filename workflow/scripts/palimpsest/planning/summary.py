@@ -77,6 +77,18 @@ def _of_twins(rows: list[dict]) -> list[str]:
     ]
 
 
+def only_asked(counts: Mapping[str, int]) -> str:
+    """A line on the models that sections ask and do not train; empty if there are none."""
+    if not counts:
+        return ""
+    parts = (f"{name} asks {n} model{'s' * (n > 1)}" for name, n in counts.items())
+    return (
+        "Not in this bill: the time to ask models that are not trained here "
+        f"({', '.join(parts)}).\n"
+        "It grows with the records, the tokens of generated answers, and the size of the models."
+    )
+
+
 def additions(added: Mapping[str, Mapping[str, int]]) -> str:
     """The trainings that each section and study adds to those before it, with their models."""
     lines = [("asked for by", "runs", "models")]

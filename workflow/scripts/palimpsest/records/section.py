@@ -56,6 +56,12 @@ def checkpoints(settings: Settings) -> dict[str, Checkpoint]:
     }
 
 
+def asked(settings: Settings) -> Iterator[str]:
+    """The models that are asked and not trained: checkpoints, and their references."""
+    for one in checkpoints(settings).values():
+        yield from filter(None, (one.model, one.reference))
+
+
 def given_losses(settings: Settings) -> dict[str, NamedFile]:
     """The tables of losses of the block, by name."""
     return named_files(settings.block("records")["losses"])
@@ -248,6 +254,7 @@ SECTION = Section(
     title="Which records are memorised",
     requests=requests,
     outputs=outputs,
+    asked=asked,
     mistakes=mistakes,
     limits=limits,
     facts=facts,

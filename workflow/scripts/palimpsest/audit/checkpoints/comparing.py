@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from scipy.stats import hmean, ks_2samp
 
+from palimpsest.audit.checkpoints.clear_gaps import unclear_sets
 from palimpsest.audit.checkpoints.closed import share_closed
 from palimpsest.audit.checkpoints.compared import Compared
 from palimpsest.audit.checkpoints.grouped import grouped_mean
@@ -32,9 +34,9 @@ from palimpsest.audit.checkpoints.open_unlearning import results
 from palimpsest.audit.checkpoints.told_apart import told_apart
 from palimpsest.audit.references import share
 from palimpsest.audit.roc_curves import statistics
-from palimpsest.errors import UserError
+from palimpsest.errors import Notice, UserError
 from palimpsest.making import makes, reads
-from palimpsest.statistics import Interval
+from palimpsest.statistics import NO_INTERVAL, Interval
 from palimpsest.unlearning import logit_scaled_confidence, pooled_share
 from palimpsest.unlearning.evaluate.gaps import Losses
 
@@ -64,7 +66,8 @@ def compare(
     roles : the names of the checkpoints of each role
     false_positive_rates : at which the share of forget records that attacks find is given
 
-    Raises `UserError` if two checkpoints say the same of every record, or have other tokens.
+    Warns if the gap is not clear. Raises `UserError` if two checkpoints say the same of every
+    record, or have other tokens.
     """
     by_name = {frame["model"].iloc[0]: frame for frame in scores}
     role = {name: role for role in ROLES for name in roles[role]}
@@ -82,6 +85,14 @@ def compare(
         kind.name: pd.DataFrame([{**about, **row} for row in of_kind]).reindex(columns=kind.names)
         for kind, of_kind in rows.items()
     }
+    for why in unclear_sets(made[GAPS.name]).values():
+        warnings.warn(
+            Notice(
+                f"audit/checkpoints/{model}: the gap is not clear, so no share of it is known: "
+                f"{why} (docs/checkpoints.md)"
+            ),
+            stacklevel=2,
+        )
     qualities = made[FORGET_QUALITY.name]
     return {**made, OPEN_UNLEARNING.name: results(found, made[METRICS.name], qualities)}
 
@@ -149,12 +160,17 @@ def gaps(found: Compared) -> Iterator[dict]:
     """Shares of the gap closed by each model, on forget, holdout and retain records.
 
     The controls are the originals, which close nothing, and the retrained models, which close the
-    whole gap; a model is compared with the others of its role, if there are any.
+    whole gap: each is compared with the others of its role. The only original, whose rise would be
+    from itself, has no share, and the only retrained model has none on forget records. On other
+    records, the gap is then its own.
     """
     forget = found.is_of(FORGET)
+    losses = {
+        f"{role}_loss": found.values(found.of_role(role), "loss")[:, forget].mean()
+        for role in (ORIGINAL, RETRAINED)
+    }
     for name, role in found.role.items():
         others = {one: [other for other in found.of_role(one) if other != name] for one in ROLES}
-        # By construction: the only original closes nothing, and the only retrained model all.
         known = {one: others[one] or found.of_role(one) for one in (ORIGINAL, RETRAINED)}
         sides = [found.values(known[one], "loss") for one in (ORIGINAL, RETRAINED)]
         (own,) = found.values([name], "loss")
@@ -162,10 +178,13 @@ def gaps(found: Compared) -> Iterator[dict]:
             measured = found.is_of(split)
             if measured.any():
                 closed = share_closed(own, *sides, forget, measured, found.group)
+                is_with_itself = role == ORIGINAL or (role == RETRAINED and split == FORGET)
+                if is_with_itself and not others[role]:
+                    closed = NO_INTERVAL
                 row = {"checkpoint": name, "role": role, "split": split, **closed.columns("share")}
                 numbers = {f"n_{one}": len(others[one]) for one in (ORIGINAL, RETRAINED)}
-                yield {**row, "n_records": int(measured.sum()), **numbers}
-    yield from _pooled(found)
+                yield {**row, "n_records": int(measured.sum()), **numbers, **losses}
+    yield from ({**row, **losses} for row in _pooled(found))
 
 
 def _pooled(found: Compared) -> Iterator[dict]:

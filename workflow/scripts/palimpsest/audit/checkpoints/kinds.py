@@ -48,7 +48,8 @@ value float: the value
 lower float?: lower end of its 95 % interval; null: too little is known for one
 upper float?: its upper end; null likewise
 n_records int: records that count
-share float?: share of the gap closed; null: the gap is not clear
+share float?: share of the gap closed; null: the gap is not clear, or the model is the only one of
+    its role, and there is nothing to compare it with
 against str: name of the retrained model that this one is compared with
 p_value float: of the Kolmogorov-Smirnov test that both models have the same truth ratios
 distance float: largest distance of their distribution functions
@@ -91,10 +92,16 @@ GAPS = Kind(
     "retrained models, as a share of the gap of the forget records.",
     f"{OF_SET}/gaps.parquet",
     columns(
-        "language model checkpoint role split share lower upper n_records n_original n_retrained",
+        """
+        language model checkpoint role split share lower upper n_records n_original n_retrained
+        original_loss retrained_loss
+        """,
         checkpoint="str: name of the model, or `all`: the unlearned models together",
         n_original="int: original models from which the gap begins, without the model itself",
         n_retrained="int: retrained models to which it leads, without the model itself",
+        original_loss="float: mean loss of the forget records under all original models, nats per "
+        "token",
+        retrained_loss="float: the same under all retrained models",
     ),
 )
 FORGET_QUALITY = Kind(

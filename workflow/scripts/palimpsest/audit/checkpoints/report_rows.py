@@ -8,6 +8,7 @@ from math import comb
 import pandas as pd
 
 from palimpsest.audit.checkpoints import kinds
+from palimpsest.audit.checkpoints.clear_gaps import unclear_sets
 from palimpsest.audit.checkpoints.kinds import (
     ALL_MODELS,
     FORGET,
@@ -35,7 +36,7 @@ def answers(gaps: pd.DataFrame, membership: pd.DataFrame) -> list[dict]:
 
     The placebos are records never trained on, and what retrained models show on them.
     """
-    rows = []
+    rows, unclear = [], unclear_sets(gaps)
     for of_set, found in groups(gaps, SET):
         shares = {(row.checkpoint, row.split): row for row in found.itertuples()}
         unlearned = found.loc[found["role"] == UNLEARNED, "checkpoint"].unique()
@@ -54,6 +55,7 @@ def answers(gaps: pd.DataFrame, membership: pd.DataFrame) -> list[dict]:
             is_over = pd.notna(own.lower) and own.lower > 1
             share = _interval(own, "share") if pd.notna(own.share) else None
             told = {"name": name, "share": share, "n": own.n_records, "is_over": is_over}
+            told["why"] = unclear.get((of_set["language"], of_set["model"]))
             rows.append(
                 {**of_set, **told, "rises": rises, "attack": _attack(aucs, name, retrained)}
             )
@@ -142,7 +144,9 @@ def _is_without_intervals(membership: pd.DataFrame, of_set: Mapping[str, str]) -
 
 def _listed(values: Iterable[float]) -> str:
     """A few values, or the lowest and the highest of more."""
-    known = list(values)
+    known = [value for value in values if pd.notna(value)]
+    if not known:
+        return number(None)
     if len(known) > MOST_LISTED:
         return f"{number(min(known))} to {number(max(known))}"
     return ", ".join(map(number, known))

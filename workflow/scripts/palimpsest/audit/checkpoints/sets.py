@@ -22,10 +22,10 @@ from palimpsest.models.table import NAME, NAMES_ARE
 
 RATE = 1e-5  # of relearning, as of TOFU's fine-tuning
 MOST = 200  # tokens of an answer, as TOFU
-WHY = {
-    ORIGINAL: "from which the gap begins: a model before it unlearned",
-    RETRAINED: "to which the gap leads: a model that was trained without the forget records",
-    UNLEARNED: "that unlearned",
+NEEDED = {
+    ORIGINAL: "a model before it unlearned",
+    RETRAINED: "a model that was trained without the forget records",
+    UNLEARNED: "a model that unlearned",
 }
 
 
@@ -166,7 +166,7 @@ def _of_set(settings: Settings, key: str, name: str, one: Mapping) -> Iterator[M
         if not one.get(role):
             yield Mistake(
                 f"{key}/{role}",
-                f"names no model {WHY[role]}; name its folder (docs/checkpoints.md)",
+                f"has no model; name the folder of {NEEDED[role]} (docs/checkpoints.md)",
             )
         for place, model in enumerate(one.get(role, [])):
             yield from missing_folder(settings, f"{key}/{role}[{place}]", model)

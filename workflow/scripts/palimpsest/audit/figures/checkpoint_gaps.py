@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
+
+from palimpsest.audit.checkpoints.clear_gaps import unclear_sets
 from palimpsest.audit.checkpoints.kinds import FORGET, GAPS, HOLDOUT, RETAIN, ROLES
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
@@ -34,8 +37,12 @@ LOOKS = {
 def checkpoint_gaps(gaps: pd.DataFrame) -> plt.Figure:
     """From the tables of the sets on one corpus: a panel for each set, a row for each model."""
     known = gaps.dropna(subset="share")
+    unclear = [
+        f"Of the set {name}, the gap is not clear: {why}."
+        for (_, name), why in unclear_sets(gaps).items()
+    ]
     if known.empty:
-        return elements.figure_of(1.0, "No set of checkpoints has a clear gap")
+        return without_a_gap(unclear)
     sets = dict(list(known.groupby("model", sort=False)))
     rows = {name: rows_of(found) for name, found in sets.items()}
     heights = [ROW * len(names) + 0.4 for names in rows.values()]
@@ -53,8 +60,20 @@ def checkpoint_gaps(gaps: pd.DataFrame) -> plt.Figure:
         if split in {*known["split"]}
     ]
     elements.legend(
-        figure, [*handles, elements.line_handle("the two ends", **style.TEST_LINE)], note_of(known)
+        figure,
+        [*handles, elements.line_handle("the two ends", **style.TEST_LINE)],
+        " ".join([note_of(known), *unclear]),
     )
+    return figure
+
+
+def without_a_gap(unclear: list[str]) -> plt.Figure:
+    """In place of panels: the losses of each set, and why they may show no gap."""
+    lines = [textwrap.fill(said, style.CHARACTERS_PER_LINE) for said in unclear]
+    said = "\n".join(lines)
+    height = 0.5 + 0.13 * len(said.splitlines())
+    figure = elements.figure_of(height, "No set of checkpoints has a clear gap")
+    figure.text(0.01, 1 - 0.35 / height, said, va="top", fontsize="small")
     return figure
 
 
@@ -80,5 +99,5 @@ def note_of(known: pd.DataFrame) -> str:
     return (
         f"Bars: {elements.PERCENT} intervals over groups of records, and over original and "
         f"retrained models where there are several; {elements.counted(int(n), 'forget record')}. A "
-        "retrained model is compared with the others; a single one is 1 by definition."
+        "retrained model is compared with the others, and a single one has no share of its own gap."
     )

@@ -15,6 +15,7 @@ from typing import Any
 
 from palimpsest.configuration.yaml_files import check_file, read_file
 from palimpsest.errors import UserError, nearest
+from palimpsest.fingerprint import location_of, of_own_code
 from palimpsest.unlearning.methods.phases import (
     REPAIR,
     ROLES,
@@ -28,6 +29,10 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")  # a part of paths
 REPEAT, PHASES, GRID, WARNING, SOURCE = "repeat", "phases", "grid", "warning", "source"
 KEYS = {PHASES, GRID, WARNING, SOURCE}
 MOST_REPEATED, MOST_POINTS, DEEPEST = 1000, 1000, 4
+# The fingerprint of a user's own code in the entry of a phase: if the code changes, so does the
+# method. No field of a class can have this name, as it is of two words.
+OWN_CODE = "own code"
+NO_VALUES = (*ROLES, PHASES, OWN_CODE)  # keys of an entry that a grid cannot change
 PART = ".repair"  # ends the name of a method without its erase phases; no method has a point in it
 AND = " and "  # separates places that a line of a grid changes together
 
@@ -45,7 +50,8 @@ class Placed:
 class Method:
     """An unlearning method: phases that run one after another.
 
-    `written` holds the phases in the format of the table, with all keys filled in. `grid` maps
+    `written` holds the phases in the format of the table, with all keys filled in; a phase of a
+    user's own also has the fingerprint of its code. `grid` maps
     places, such as `2.1.rate`, to the values for tuning. `warning` says in a few words what no
     setting of the search could reach; it is empty for most methods. `source` is one of the SOURCES
     if the method is in the paper's comparison; otherwise it is empty.
@@ -265,7 +271,7 @@ class _Reader:
                 f"known: {', '.join(self.known)}",
             )
         domains = self.known[name].domains()
-        values = {key: value for key, value in entry.items() if key != role}
+        values = {key: value for key, value in entry.items() if key not in (role, OWN_CODE)}
         for key in values.keys() - domains.keys():
             raise self._error(
                 place,
@@ -280,6 +286,8 @@ class _Reader:
                 )
             value = values.get(spec.name, spec.default)
             resolved[spec.name] = self._value(place, spec.name, value, domains[spec.name])
+        if code := of_own_code(location_of(self.known[name])):
+            resolved[OWN_CODE] = code
         return resolved
 
     def _value(self, place: str, key: str, value: Any, domain) -> Any:
@@ -320,7 +328,7 @@ def _flat(written: list[dict], above: str = "", once: bool = False) -> Iterator[
                 yield from one_round
             continue
         role = _role_in(entry)
-        values = {key: value for key, value in entry.items() if key != role}
+        values = {key: value for key, value in entry.items() if key not in (role, OWN_CODE)}
         values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         yield Placed(role, place, known[entry[role]](**values))
 
@@ -384,7 +392,7 @@ def _set(written: list[dict], places: str, value: Any) -> None:
             if not number.isdecimal() or not 1 <= int(number) <= len(entry.get(PHASES, ())):
                 raise LookupError(place)
             entry = entry[PHASES][int(number) - 1]
-        if not numbers or key not in entry or key in (*ROLES, PHASES):
+        if not numbers or key not in entry or key in NO_VALUES:
             raise LookupError(place)
         entry[key] = value
 
@@ -393,7 +401,7 @@ def _places(written: list[dict], above: str = "") -> list[str]:
     """All places of values: `1.rate`, `2.repeat`, `2.1.share`, ..."""
     places = []
     for number, entry in enumerate(written, start=1):
-        settable = [key for key in entry if key not in (*ROLES, PHASES)]
+        settable = [key for key in entry if key not in NO_VALUES]
         places += [f"{above}{number}.{key}" for key in settable]
         places += _places(entry.get(PHASES, []), f"{above}{number}.")
     return places
