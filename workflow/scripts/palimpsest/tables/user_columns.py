@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-
-import yaml
 
 from palimpsest.errors import UserError, nearest
 from palimpsest.tables import user_files
 from palimpsest.tables.kinds import UserKind
 
+PAIR = re.compile(r"(\w+): ([^,{}]+)")  # of an example such as {file: mine.csv, unit: document}
 IN_CONFIGURATION = "name yours in the configuration: "
 
 
@@ -64,7 +64,8 @@ def _example(renamed: str, in_configuration: bool) -> str:
         return ""
     if in_configuration:
         return f", or {IN_CONFIGURATION}{renamed}"
-    pairs = {name: own for name, own in yaml.safe_load(renamed).items() if name != "file"}
+    pairs = dict(PAIR.findall(renamed))
+    pairs.pop("file", None)
     return f", or name yours: columns={json.dumps(pairs)}"
 
 
