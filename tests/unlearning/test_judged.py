@@ -152,15 +152,30 @@ def test_a_verdict_that_lasts_and_one_that_does_not(true, fragile):
 
 
 def test_what_comes_back_is_found_beside_what_retrained_models_do(true, fragile):
-    for after in ("relearned", "patched"):
-        row = true.loc[("auc_loss", f"returned_{after}", "npo")]
-        assert row["estimate"] > 0.9
-        assert row["placebo_upper"] < 0.3
+    row = true.loc[("auc_loss", "returned_relearned", "npo")]
+    assert row["estimate"] > 0.9
+    assert row["placebo_upper"] < 0.3
     row = true.loc[("auc_loss", "returned_4_bit", "npo")]
     assert row["estimate"] < 0.3
     row = fragile.loc[("auc_loss", "returned_relearned", "npo")]
     assert row["lower"] <= row["placebo_upper"]
     assert row["estimate"] < 0.3
+
+
+def test_patched_models_are_compared_with_retrained_models_as_they_are(true, fragile, studies):
+    """Patched retrained models say nothing: the layers of an original do not fit them."""
+    row = true.loc[("auc_loss", "returned_patched", "npo")]
+    assert row["estimate"] > 0.9
+    assert np.isnan(row["placebo"])
+    assert fragile.loc[("auc_loss", "returned_patched", "npo"), "estimate"] < 0.3
+    broken = of_worlds({**TRUE, ("patching", "retrain"): FORGET})
+    assert broken.loc[("auc_loss", "returned_patched", "npo"), "estimate"] > 0.9
+
+
+def test_patching_undoes_a_share_of_what_a_method_raised_the_loss_by(true, fragile):
+    """All of it where the patched models know the strings again, and none where they do not."""
+    assert true.loc[("loss", "undone_patched", "npo"), "estimate"] == pytest.approx(1, abs=0.1)
+    assert fragile.loc[("loss", "undone_patched", "npo"), "estimate"] == pytest.approx(0, abs=0.1)
 
 
 def test_what_is_asked_after_relearning_is_asked_of_other_strings(studies):

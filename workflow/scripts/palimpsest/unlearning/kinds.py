@@ -172,12 +172,14 @@ statistic str: auc: how often a model has more than a retrained one; called: sha
     the forget strings in training; kept_4_bit, kept_relearned and kept_patched: of the models that
     are called so, the share that still is with weights of 4 bits, after relearning other strings,
     and with the lower layers of an original model; returned_4_bit, returned_relearned and
-    returned_patched: of the models that are not called so, the share that is then; study: share of
-    comparisons of a few models with retrained models that tell them apart
+    returned_patched: of the models that are not called so, the share that is then; undone_patched:
+    the share of the rise of the loss that these layers undo; study: share of comparisons of a few
+    models with retrained models that tell them apart
 n_compared int: number of models that the estimate is about, over all problems; of study, of
     comparisons that share no model
 placebo float?: the same estimate on strings that no model was trained on; of kept_ and returned_,
-    on the forget strings, of retrained models; null: undefined
+    on the forget strings, of retrained models; null: undefined, as where models are patched:
+    the layers of an original fit the models that came from it alone
 placebo_lower float?: lower end of its interval
 placebo_upper float?: upper end of its interval
 allowed bool: whether the cost is within the cut-off

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from palimpsest.audit.checkpoints.kinds import ALL_MODELS, FORGET, UNLEARNED
 from palimpsest.number_format import number
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CAUSES = (
     "the template (or chat) is not the one of training; training had no end token after an answer; "

@@ -60,7 +60,7 @@ STUDIES = 40  # comparisons of a few models with retrained models, in a problem
 LOSS, RELEARNED_LOSS, QUALITY = "loss", "relearned_loss", "forgetting_quality"
 DOSES = {RETRAIN: 0.0, TRACED: 1 / EIGHTH, NONE: 1.0}  # share of the forget strings in training
 AUC, CALLED, DOSE, STUDY = "auc", "called", "dose", "study"
-KEPT, RETURNED = "kept", "returned"
+KEPT, RETURNED, UNDONE = "kept", "returned", "undone_patched"
 AFTER = {"4_bit": ROUNDED, "relearned": RELEARNED, "patched": PATCHED}
 SHARES = (CALLED, STUDY, *(f"{kind}_{name}" for kind in (KEPT, RETURNED) for name in AFTER))
 
@@ -150,12 +150,16 @@ class World:
         strings = self.problem.strings.assign(split=split.mask(chosen, "forget"), count=count)
         return replace(self.problem, strings=strings)
 
-    def values(self, problem: Problem, name: str, stage: str) -> Values:
+    def values(
+        self, problem: Problem, name: str, stage: str, of_retrained: str | None = None
+    ) -> Values:
         """What every metric says of some models; more means that they know more.
 
-        The losses of retrained models that calibrate a score are those of all others.
+        The losses of retrained models that calibrate a score are those of all others, in the same
+        stage or another one.
         """
-        predictions, retrained = self.models[name][stage], self.models[RETRAIN][stage].loss
+        predictions = self.models[name][stage]
+        retrained = self.models[RETRAIN][of_retrained or stage].loss
         others = mean_of_others(retrained) if name == RETRAIN else retrained.mean(axis=0)
         return {
             LOSS: -predictions.loss[:, problem.forget].mean(axis=1),
@@ -174,6 +178,7 @@ class World:
         if untaught.any():
             yield from self._lasting(self.with_forget(untaught), RELEARNED)
         yield from self._relearned_loss()
+        yield from self._undone()
 
     def _told(self) -> Iterator[Outcome]:
         sets = [self.with_forget(self.problem.forget), self.with_forget(self.placebos)]
@@ -194,13 +199,33 @@ class World:
         }
         yield from _pairs(RELEARNED_LOSS, values, None)
 
+    def _undone(self) -> Iterator[Outcome]:
+        """Which share of what a method raised the loss of the forget strings by patching undoes."""
+
+        def mean(name: str, stage: str) -> float:
+            return self.models[name][stage].loss[:, self.problem.forget].mean()
+
+        for name in self.models:
+            rise = mean(name, AS_IS) - mean(NONE, AS_IS)
+            if name not in DOSES and rise > 0:
+                undone = (mean(name, AS_IS) - mean(name, PATCHED)) / rise
+                yield Outcome(LOSS, UNDONE, name, undone, len(self.models[name][AS_IS].nll))
+
     def _lasting(self, problem: Problem, stage: str) -> Iterator[Outcome]:
-        """Whether what is said of the models is said after a change of all models, too."""
+        """Whether what is said of the models is said after a change of the models, too.
+
+        All models are changed, the retrained ones with which they are compared as well. Patched
+        models are compared with retrained models as they are: the lower layers of an original fit
+        the models that came from it, and no others, so that patched retrained models predict
+        nothing.
+        """
+        reference = AS_IS if stage == PATCHED else stage
         suffix = next(name for name, each in AFTER.items() if each == stage)
-        before, after = (
-            {name: self.values(problem, name, each) for name in self.models}
-            for each in (AS_IS, stage)
-        )
+        before = {name: self.values(problem, name, AS_IS) for name in self.models}
+        after = {
+            name: self.values(problem, name, reference if name == RETRAIN else stage, reference)
+            for name in self.models
+        }
         for metric in before[NONE]:
             called = {}
             for name in self.models:
@@ -217,7 +242,8 @@ class World:
                 value, n = _share(called[name], first)
                 if n:
                     statistic = f"{KEPT if first else RETURNED}_{suffix}"
-                    yield Outcome(metric, statistic, name, value, n, *by_chance[first])
+                    chance = (np.nan, 0) if stage == PATCHED else by_chance[first]
+                    yield Outcome(metric, statistic, name, value, n, *chance)
 
     # Comparisons of a few models with retrained models
 
@@ -383,6 +409,8 @@ def over_problems(values: pd.Series, n: pd.Series, statistic: str) -> Interval:
         )
     if alike:
         return NO_INTERVAL._replace(mean=found.mean)
+    if statistic == UNDONE:
+        return found
     least = -1.0 if statistic == DOSE else 0.0
     return Interval(found.mean, max(least, found.lower), min(1.0, found.upper))
 
