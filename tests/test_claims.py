@@ -233,7 +233,7 @@ def test_the_seeds_needed_are_the_fewest_that_would_decide(values):
     [
         ((-0.1, 0.0, 0.1), "the estimate is too near a bound: even 1,000 seeds would not tell"),
         ((-0.1, 0.0, 0.1001), "the estimate is too near a bound: even 1,000 seeds would not tell"),
-        ((-0.1, 0.3), "two seeds are too few to say how many would decide"),
+        ((-0.1, 0.3), "two seeds are too few"),
         ((0.3,), "only one seed has a value: no interval"),
         ((), "the statistic is undefined here, or what it needs was not run"),
         ((0.5, 0.6, 0.7), ""),

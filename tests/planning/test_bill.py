@@ -23,7 +23,7 @@ def test_without_another_target_everything_is_billed():
     whole = experiment(DEFAULT)
     assert bill() == whole.bill
     assert bill("all") == bill("report") == whole.bill
-    assert "Of " not in whole.plan_summary
+    assert "What " not in whole.plan_summary
 
 
 def test_a_section_is_billed_alone():
@@ -68,7 +68,7 @@ def test_what_needs_no_training_costs_nothing():
 
 def test_the_plan_names_the_targets():
     shown = experiment(DEFAULT, planned=["plan", "exact", "./density"]).plan_summary
-    assert shown.startswith("Of density, exact:\n\nasked for by")
+    assert shown.startswith("What density, exact needs:\n\nasked for by")
 
 
 def test_runs_that_only_share_a_job_are_said_to():

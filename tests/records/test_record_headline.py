@@ -90,7 +90,7 @@ def test_a_model_says_the_share_of_its_records_that_is_told_apart_and_the_placeb
         assert abs(expected[0] - share) <= 15
         placebo = f"{100 * rows['detected_unseen'].mean():.0f}\u00a0%"
         assert f"Placebo: {placebo} of the others." in said.note
-        assert "By the measure contextual (retraining); interval over groups" in said.note
+        assert "Measure: contextual (retraining); interval over groups" in said.note
 
 
 @pytest.mark.filterwarnings("ignore:.*no record was never trained on")

@@ -66,9 +66,7 @@ def test_the_second_answer_stands_in_for_the_first(tmp_path):
 def test_an_answer_that_was_not_run_says_what_would_decide_and_leaves_the_clearest(tmp_path):
     text = overview(tmp_path, claim("RQ3", claim=FIRST, **NOT_RUN))
     number = "What the number is share of distinct training strings below the contextual threshold"
-    needs = (
-        "It rests on the table tradeoff , which is not made here, or without anything to compare."
-    )
+    needs = "It rests on the table tradeoff , which is missing or has nothing to compare."
     assert f"Not tested here: {FIRST} {needs} {number}" in text
     assert "A claim of strings < others. Verdict: on L1 agrees" in text
     assert "The clearest of 4 tests : 2 agrees" in text.replace("tests:", "tests :")

@@ -540,7 +540,7 @@ def note_on(verdict: str, estimate: Estimate, seeds_needed: float, test: str) ->
     if not np.isnan(seeds_needed):
         return f"about {seeds_needed:.0f} seeds would decide"
     if estimate.over == SEEDS and len(estimate.values) < FEWEST_FOR_SIZE:
-        return "two seeds are too few to say how many would decide"
+        return "two seeds are too few"
     if estimate.over == SEEDS:
         return f"the estimate is too near a bound: even {MOST_VALUES:,} seeds would not tell"
-    return "the interval reaches across a bound"
+    return "a bound is inside the interval"

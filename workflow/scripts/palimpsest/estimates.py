@@ -217,6 +217,8 @@ def with_interval(
 def interval_note(name: str, found: Interval) -> str:
     if pd.isna(found.lower):
         return ""
+    if not np.isfinite(found.upper - found.lower):
+        return f"{name}: {number(found.mean)}, without an interval"
     return f"{name}: {number(found.mean)} ({number(found.lower)} to {number(found.upper)})"
 
 

@@ -40,7 +40,7 @@ def of_model(row: Mapping, shares: pd.DataFrame) -> Sentence:
             "There is no placebo: records of the same kind, never trained on, would decide.",
         )
     found = Interval(*shares[DETECTED].mean(skipna=False))
-    by = f"By the measure {row['measure']} ({row['evidence']})"
+    by = f"Measure: {row['measure']} ({row['evidence']})"
     if pd.isna(found.mean):
         beyond = with_interval(Interval(row["difference"], row["lower"], row["upper"]))
         return Sentence(
@@ -48,8 +48,7 @@ def of_model(row: Mapping, shares: pd.DataFrame) -> Sentence:
             f"{by}. Too few records were never trained on to tell single records; more would.",
         )
     return Sentence(
-        f"{with_interval(found, percent)} of the {about} are detected: they are further below "
-        "their threshold than nearly all records never trained on.",
+        f"{with_interval(found, percent)} of the {about} are detected.",
         f"{by}; interval over groups. Placebo: {percent(shares['detected_unseen'].mean())} of the "
         "others.",
     )
