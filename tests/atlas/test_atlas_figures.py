@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot as plt
 from matplotlib.text import Text
 
 from palimpsest.atlas import kinds
@@ -12,11 +13,13 @@ from palimpsest.atlas.contenders import CONTENDERS, GRADIENTS, RETRAINING
 from palimpsest.atlas.figures import atlas as of_strings
 from palimpsest.atlas.figures import atlas_whose as of_pairs
 from palimpsest.atlas.figures.atlas import atlas
+from palimpsest.atlas.figures.atlas_foretold import LEAST, atlas_foretold
 from palimpsest.atlas.figures.atlas_whose import atlas_whose
 from palimpsest.atlas.report import best_rows, part, rows_of_all_cells
 from palimpsest.atlas.sentences import sentences
 from palimpsest.atlas.titles import TITLES, title_of
 from palimpsest.figures import style
+from palimpsest.statistics import student
 
 pytestmark = pytest.mark.figures
 
@@ -50,6 +53,46 @@ def table(models=("opt-1.3b-twin", "llama-3.2-1b-twin"), sizes=(64,), questions=
 def words_in(figure) -> str:
     style.settle(figure)
     return " ".join(text.get_text() for text in figure.findobj(Text))
+
+
+def foretelling(seeds=(3, 4, 5), **values) -> pd.DataFrame:
+    found = {"r_squared": 0.6, "r_squared_by_rarity": 0.5, "r_squared_by_mean": -0.1}
+    return pd.DataFrame(
+        [
+            {
+                **{"model": model, "language": "L2", "size": 64, "seed": seed, "new": new},
+                **{"outcome": outcome, **found, "placebo": -0.8, **values},
+            }
+            for model, new in (("opt-1.3b-twin", "seed"), ("llama-3.2-3b-twin", "model"))
+            for outcome in kinds.OUTCOMES
+            for seed in seeds
+        ]
+    )
+
+
+def test_what_was_foretold_stands_beside_what_says_less():
+    """A panel for each outcome, a row for each model; a value beyond the axis is at its edge."""
+    chance = np.random.default_rng(0)
+    rows = foretelling().assign(r_squared=0.6 + 0.1 * chance.standard_normal(18), placebo=-3.0)
+    figure = atlas_foretold(rows)
+    panels = [axes for axes in figure.findobj(plt.Axes) if axes.get_title(loc="left")]
+    assert [axes.get_title(loc="left") for axes in panels] == list(kinds.OUTCOMES)
+    own = rows[(rows["model"] == "opt-1.3b-twin") & (rows["outcome"] == kinds.OUTCOMES[0])]
+    drawn = [line.get_xdata() for line in panels[0].lines]
+    interval = student(own["r_squared"])
+    assert any(np.allclose(x, interval.mean) for x in drawn if len(x) == 1)
+    assert any(np.allclose(x, [interval.lower, interval.upper]) for x in drawn if len(x) == 2)
+    assert sum(np.allclose(x, LEAST) for x in drawn if len(x) == 1) == 2
+    words = words_in(figure)
+    for shown in ("llama-3.2-3b-twin, 64 strings", "(new: model)", "placebo", "3 seeds"):
+        assert shown in words
+
+
+def test_one_seed_has_no_interval_and_what_is_undefined_no_mark():
+    rows = foretelling(seeds=[3], r_squared_by_mean=np.nan)
+    panels = [axes for axes in atlas_foretold(rows).findobj(plt.Axes) if axes.get_title(loc="left")]
+    assert all(len(line.get_xdata()) == 1 for line in panels[0].lines[1:])
+    assert len(panels[0].lines) == 1 + 2 * 3
 
 
 @pytest.mark.parametrize("rows", [table(), table(models=["opt-1.3b-twin"], sizes=(16, 64))])

@@ -82,7 +82,7 @@ OF_FULL_MODELS = {
     *("checkpoint_answers", "checkpoint_scores", "checkpoint_metrics", "checkpoint_gaps"),
     *("checkpoint_forget_quality", "checkpoint_membership", "checkpoint_tests"),
     *("retrained", "influence", "halves", "curves", "contenders", "frontier", "conformal"),
-    *("atlas", "atlas_whose", "foretold", "foretelling"),
+    *("atlas", "atlas_whose", "atlas_foretold", "foretold", "foretelling"),
     *("gradient_scores", "gradient_effects", "gradient_costs", "last_pass", "removed_tokens"),
     *("retrained_fields", "conformal_records"),
     *("panel_rows", "panel_outcomes", "measured_panel", "panels_effects", "panels_persistence"),

@@ -248,6 +248,7 @@ def test_a_figure_without_one_in_the_paper_names_none(text):
         "planted_secrets",
         "checkpoint_gaps",
         "atlas",
+        "atlas_foretold",
         "atlas_whose",
     ]
     named = re.findall(r'class="reason">Figures? [\w, ]+ of <cite>', text)
