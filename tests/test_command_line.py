@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 import palimpsest
+from helpers.commands import printed_by
 from palimpsest import paths
 from palimpsest.command_line import VERBS, main, parser
 from palimpsest.errors import UserError
@@ -379,14 +380,7 @@ def test_the_environment_of_a_clone_has_the_library(tmp_path):
 def test_the_package_names_its_public_parts():
     """In `help`, in `dir`, and without an import of each."""
     code = "import palimpsest; print(palimpsest.records.answers.__name__, *palimpsest.__all__)"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow/scripts")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == ["answers", *palimpsest.__all__]
+    assert printed_by(code) == ["answers", *palimpsest.__all__]
     assert all(f"\n    {name} " in palimpsest.__doc__ for name in palimpsest.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'recordz'"):
         palimpsest.recordz  # noqa: B018

@@ -2,17 +2,15 @@
 
 import doctest
 import inspect
-import os
 import pydoc
 import re
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import palimpsest
+from helpers.commands import printed_by
 from helpers.tiny_language_models import write
 from palimpsest import records
 
@@ -73,11 +71,4 @@ found = importlib.util.find_spec
 importlib.util.find_spec = lambda name: None if name == "torch" else found(name)
 from palimpsest import records
 print(*dir(records))"""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow/scripts")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert {*records.__all__} - {*done.stdout.split()} == {"measure"}
+    assert {*records.__all__} - {*printed_by(code)} == {"measure"}

@@ -1,6 +1,8 @@
 """The command lines of the scripts that train and that query, as the workflow gives them."""
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -39,6 +41,18 @@ TWIN = {
 
 
 NO_VALUES = MappingProxyType({})
+
+
+def printed_by(code: str) -> list[str]:
+    """The words that a new Python prints, which finds the library."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
 
 
 def finetune(forked: bool = True, **flags) -> list[str]:

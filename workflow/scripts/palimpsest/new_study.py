@@ -16,10 +16,10 @@ from pathlib import Path
 import yaml
 
 from palimpsest import paths
-from palimpsest.errors import UserError, nearest
+from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.models import read_models
-from palimpsest.models.folders import check_saved, is_folder
+from palimpsest.models.folders import check_saved, is_folder, unknown_name
 from palimpsest.sections import NAMES
 from palimpsest.tables.user_columns import IN_CONFIGURATION
 
@@ -174,11 +174,17 @@ def check(given: argparse.Namespace, source: Path) -> None:
     for name in FILES:
         if (file := getattr(given, name)) and not file.exists():
             raise UserError(f"--{name}: {file}: no such file")
+    for name, model in models_of(given):
+        with of_option(name):
+            check_model(model, source / MODELS)
+
+
+def models_of(given: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Each model that was given, after its option."""
     for name in (*ASKED, *UNLEARNING):
         models = getattr(given, name) or []
         for model in [models] if isinstance(models, str) else models:
-            with of_option(name):
-                check_model(model, source / MODELS)
+            yield name, model
 
 
 def check_model(model: str, table: Path) -> None:
@@ -187,11 +193,8 @@ def check_model(model: str, table: Path) -> None:
         check_saved(model)
     elif is_folder(model):
         raise UserError(f"{model}: no such folder")
-    elif "/" not in model and model not in (known := read_models(table)):
-        raise UserError(
-            f"{model}: no such folder, and no name in {MODELS}{nearest(model, known)}; a name on "
-            "the Hugging Face hub is OWNER/NAME"
-        )
+    elif wrong := unknown_name(model, read_models(table), MODELS):
+        raise UserError(wrong)
 
 
 def configuration(given: argparse.Namespace, folder: Path) -> dict:
@@ -323,10 +326,8 @@ def in_options(refused: str, given: argparse.Namespace) -> str:
     for name in FILES:
         if path := getattr(given, name):
             text = text.replace(os.path.relpath(path.resolve(), given.folder.resolve()), str(path))
-    for name in (*ASKED, *UNLEARNING):
-        models = getattr(given, name) or []
-        for model in [models] if isinstance(models, str) else models:
-            text = text.replace(at(given.folder, model), model)
+    for _, model in models_of(given):
+        text = text.replace(at(given.folder, model), model)
     yours = re.compile(rf"{re.escape(IN_CONFIGURATION)}\{{(.*?)\}}")
     return f"--{option}: {yours.sub(_as_flag, text)}"
 

@@ -62,7 +62,7 @@ class Trained:
         )
         never = np.flatnonzero((material.counts == 0) & (material.test_counts > 0))
         self.measured = np.concatenate([self.weighing.train, never[:unseen]])
-        self.orders = [material.order(epoch + 1) for epoch in range(run.recipe.epochs)]
+        self._order = material.order
 
     def gradients(self) -> StringGradients:
         return StringGradients(self._build().eval(), self.encoded, self.device)
@@ -73,6 +73,10 @@ class Trained:
 
     def final(self) -> dict[str, torch.Tensor]:
         return self._weights.of_run(len(self.epochs) - 1)
+
+    def orders(self) -> list[np.ndarray]:
+        """Rows of the strings of each epoch, in the order of the training."""
+        return [self._order(epoch + 1) for epoch in range(self.recipe.epochs)]
 
     def training(self) -> unrolled.Training:
         steps = self.recipe.epochs * self.weighing.steps
@@ -145,18 +149,18 @@ def by_trak(trained: Trained, *, damping: float, directions: int, seed: int, **v
 
 
 def by_magic(trained: Trained, **values) -> Scores:
-    training, train = trained.training(), trained.weighing.train
+    training, train, orders = trained.training(), trained.weighing.train, trained.orders()
     kept = dict(zip(trained.epochs, map(training.flat, trained.checkpoints()), strict=True))
     found = unrolled.unrolled(
         training,
-        trained.orders,
+        orders,
         trained.recipe.batch_size,
         kept,
         train,
         trained.measured,
         len(trained.weighing.copies),
     )
-    passes = sum(map(len, trained.orders)) * (1 + len(train))
+    passes = sum(map(len, orders)) * (1 + len(train))
     of_self = {MAGIC: (trained.epochs, found.self_influence)}
     return Scores(of_self, {MAGIC: found.influence}, passes)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -363,7 +363,7 @@ def said_of(
     Returns the rows of the table `contenders`, without the columns of the run, and the effects, in
     rows of measure, needs, removed, string_id and effect.
     """
-    cell = replace(cell_of(trace, strings, tokens, unseen, thresholds, passes), grammar=grammar)
+    cell = cell_of(trace, strings, tokens, unseen, thresholds, passes, grammar)
     ids = cell.strings["string_id"].to_numpy(dtype=object)
     wanted = np.isin(ids, names)
     measured = np.append(wanted, np.ones(len(cell.unseen), dtype=bool))
@@ -435,6 +435,7 @@ def cell_of(
     unseen: np.ndarray,
     thresholds: Thresholds,
     passes: Passes | None = None,
+    grammar: Grammar | None = None,
 ) -> Cell:
     train = strings[strings["count"] > 0].reset_index(drop=True)
     of_train = restrict(trace, train)
@@ -444,4 +445,4 @@ def cell_of(
     without = {"same-frequency": stand_in}
     measured = every_measure(of_train.loss, wrong, optimal, without, thresholds)
     others = strings[strings["string_id"].isin(unseen)]
-    return Cell(train, others, of_train.loss, wrong, measured, tokens, passes)
+    return Cell(train, others, of_train.loss, wrong, measured, tokens, passes, grammar)

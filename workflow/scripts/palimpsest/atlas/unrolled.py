@@ -155,7 +155,7 @@ def unrolled(
     batch_size : strings of a step
     kept : the weights float[P] after each kept epoch, ascending from epoch 0
     train : rows of the training strings
-    measured : rows of strings whose loss changes
+    measured : rows of strings whose loss changes, all training strings among them
     n_strings : of the dataset
 
     Raises `UserError` if the steps do not lead to the kept weights.
@@ -178,12 +178,12 @@ def unrolled(
             number += 1
         if epoch in kept:
             _check(state[0], kept[epoch], start_P, epoch)
-            effects = -_carried(lambda of: (training.losses(of, measured),), state[:1], along[:1])[
-                0
-            ]
-            effects = effects.double().cpu().numpy()
+            (changes,) = _carried(
+                lambda theta_P: (training.losses(theta_P, measured),), state[:1], along[:1]
+            )
+            effects = -changes.double().cpu().numpy()
             of_itself = np.zeros(len(measured))
-            of_itself[places[places >= 0]] = effects[np.arange(n), places][places >= 0]
+            of_itself[places] = effects[np.arange(n), places]
             own.append(of_itself)
     return Unrolled(np.stack(own), effects)
 

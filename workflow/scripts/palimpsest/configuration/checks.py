@@ -23,7 +23,7 @@ from palimpsest.errors import UserError, nearest, searched
 from palimpsest.interventions import BASE
 from palimpsest.models import Model, resolve
 from palimpsest.models.adapters import MATRICES, unknown_target
-from palimpsest.models.folders import check_folder, is_folder
+from palimpsest.models.folders import check_folder, is_folder, unknown_name
 from palimpsest.models.limits import check_positions, known_positions
 from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.models.tokens import check_local
@@ -457,13 +457,8 @@ def missing_folder(settings: Settings, key: str, model: str) -> Iterator[Mistake
             f"{settings.config['models_table']}, or a name on the Hugging Face hub"
             f"{searched(found)}",
         )
-    elif "/" not in model and model not in settings.models and not is_folder(model):
-        table = settings.config["models_table"]
-        yield Mistake(
-            key,
-            f"{model}: no such folder, and no name in {table}{nearest(model, settings.models)}; a "
-            "name on the Hugging Face hub is OWNER/NAME",
-        )
+    elif wrong := unknown_name(model, settings.models, settings.config["models_table"]):
+        yield Mistake(key, wrong)
 
 
 def is_one_model(settings: Settings, *models: str) -> bool:

@@ -17,12 +17,6 @@ from palimpsest.statistics import Interval, student
 
 EMBEDDINGS = {kinds.HIDDEN: "hidden states", kinds.NGRAMS: "n-grams"}
 STRINGS = {kinds.LEAKED: "leaked strings", kinds.PLACEBO: "placebos"}
-OUTCOMES = {kinds.PERPLEXITY: "perplexity", kinds.ACCURACY: "accuracy (log odds)"}
-REGRESSIONS = {
-    kinds.LEAK_CONDITION: "leak condition",
-    kinds.ON_DENSITY: "density",
-    kinds.ON_BOTH: "density and distance",
-}
 
 
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:

@@ -139,14 +139,6 @@ def read(text: str, name: str) -> PrintedGrammar:
     return PrintedGrammar(name, tuple(rules), *start, bool(lines_of[TEXT]), lines_of[FIELD])
 
 
-def read_symbols(text: str) -> tuple[Symbol, ...]:
-    """The symbols of a right-hand side, such as ``B 'c'``.
-
-    Raises `GrammarError` if the text is not a right-hand side.
-    """
-    return tuple(_symbol(token, text) for token in _tokens(text, text))
-
-
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines with rules or settings, each with the number of its first line in the file."""
     begun, number = "", 0

@@ -1,9 +1,10 @@
 """Local folders with models: whether all files are there."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
-from palimpsest.errors import UserError
+from palimpsest.errors import UserError, nearest
 from palimpsest.models.table import Model
 
 # Without its vocabulary, some tokenizers of transformers load without an error, with no tokens.
@@ -21,6 +22,16 @@ def is_folder(id: str) -> bool:
     """Whether an `id` names a local folder, existing or not; an id of the hub is `owner/name`."""
     is_path = id.startswith((".", "/", "~")) or id.endswith("/") or id.count("/") > 1
     return Path(id).is_dir() or is_path
+
+
+def unknown_name(model: str, known: Mapping[str, Model], table: str | Path) -> str:
+    """Why a name is no model, neither a folder nor of the table or the hub; "" if it may be one."""
+    if "/" in model or model in known or is_folder(model):
+        return ""
+    return (
+        f"{model}: no such folder, and no name in {table}{nearest(model, known)}; a name on the "
+        "Hugging Face hub is OWNER/NAME"
+    )
 
 
 def read_json(path: str | Path) -> dict:
