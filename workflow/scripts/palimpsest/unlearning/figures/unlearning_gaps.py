@@ -17,10 +17,9 @@ FIGURE = Figure(
     chapter="unlearning",
     title="How far methods go towards retraining",
     caption=(
-        "The share of the gap between original and retrained models that every method closes "
-        "in the loss of the forget strings. See how near the large markers are to 1, and "
-        "whether the hollow markers of unseen strings (circles) and of retained strings "
-        "(squares) are where those of retraining are."
+        "How much of the gap between original and retrained models a method closes, in the "
+        "loss of the forget strings. See how near large markers are to 1, and whether unseen "
+        "strings (circles) and retained ones (squares) are where those of retraining are."
     ),
     tables=(kinds.GAPS, kinds.GAP_SUMMARY),
 )
