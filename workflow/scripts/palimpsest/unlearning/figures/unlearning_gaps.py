@@ -81,8 +81,8 @@ def gaps_note(gaps: pd.DataFrame, seeds: list[int]) -> str:
     unclear = gaps[(gaps["string_role"] == FORGET) & gaps["share"].isna()]
     n_unclear = len(unclear.drop_duplicates(["model", "seed", "string_id"]))
     note = (
-        "Bars of a seed: 95 % intervals over strings and models. Arrows: number of strings beyond "
-        "the axis. Strings that no model was trained on, and strings to be retained: the rise of "
+        "Bars of a seed: 95 % intervals over strings and models. Arrows: the bar goes on, or the "
+        "number of strings beyond the axis. Strings that no model was trained on, and strings to be retained: the rise of "
         "their loss, as a share of the gap of equally hard forget strings; compare with retrain."
     )
     if len(seeds) > 1:
@@ -168,6 +168,12 @@ def draw_summary(axes: plt.Axes, row, share: float, y: float, **look) -> None:
     if np.isfinite([row.lower, row.upper]).all():
         ends = np.clip([row.lower, row.upper], LOWEST, HIGHEST)
         axes.plot(ends, [y, y], color=look["color"], linewidth=0.8)
+        for beyond, edge, marker in (
+            (row.lower < LOWEST, LOWEST, "<"),
+            (row.upper > HIGHEST, HIGHEST, ">"),
+        ):
+            if beyond:
+                axes.plot(edge, y, marker=marker, markersize=2.6, color=look["color"])
     if LOWEST <= share <= HIGHEST:
         axes.plot(share, y, linestyle="none", **{"markersize": 3.4, **look})
         return
