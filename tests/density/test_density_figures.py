@@ -190,7 +190,8 @@ def text_density(_):
     parts["local_share"] = 0.5
     return table.assign(
         **OF_TEXT, query_set="queries", id="1", text="a", n_characters=200, document=1,
-        perplexity=np.exp(x), response_perplexity=np.nan, **parts, k=10, nearest=0.2, mean_distance=0.5 + x / 20,
+        perplexity=np.exp(x), response_perplexity=np.nan, **parts,
+        k=10, nearest=0.2, mean_distance=0.5 + x / 20,
     )[kinds.TEXT_DENSITY.names]  # fmt: skip
 
 
