@@ -227,6 +227,35 @@ def test_an_error_in_a_function_of_an_own_section_is_one_line(tmp_path, function
 
 
 @pytest.mark.workflow
+@pytest.mark.parametrize("hook", ["facts", "derived", "unfinished", "headline"])
+def test_an_error_in_another_hook_of_an_own_section_is_one_line(tmp_path, hook):
+    """Snakemake calls some of them while it reads the rules, and others while it plans jobs."""
+    project = Project.fresh(tmp_path)
+    folder = tmp_path / "mine/repetition"
+    shutil.copytree(Path(__file__).parent / "workflow/toy_section/repetition", folder)
+    if hook == "headline":
+        (file := folder / "headline.py").write_text(
+            "import palimpsest\n\nrows = palimpsest.nothing"
+        )
+        line = 3
+    else:
+        file = folder / "section.py"
+        text = file.read_text().replace("SECTION = Section(", f"SECTION = Section({hook}=broken,")
+        above, below = text.split("SECTION =")
+        text = f"{above}def broken(settings):\n    return settings.nothing\n\n\nSECTION ={below}"
+        file.write_text(text)
+        line = above.count("\n") + 2
+    block = "{model: opt-1.3b-twin, languages: [L1], size: 24}"
+    given = ("--config", "extensions=[mine]", f"repetition={block}")
+    target = {"derived": "plan", "unfinished": "stale_state"}.get(hook, "repetition")
+    done = project.snakemake(target, "--dry-run", *given)
+    assert done.returncode == 1
+    (said,) = [line for line in done.stdout.splitlines() if "Error" in line]
+    assert said.startswith(f"error: {file}:{line}: AttributeError: ")
+    assert "Traceback" not in done.stdout
+
+
+@pytest.mark.workflow
 @pytest.mark.parametrize("given", ["mine", "[1]", "[no_such_folder]"])
 def test_wrong_values_of_the_key_are_refused(tmp_path, given):
     done = Project.fresh(tmp_path).snakemake("--dry-run", "--config", f"extensions={given}")

@@ -230,6 +230,7 @@ def of_text(sizes: list[int]) -> Iterator[Row]:
                 **about,
                 "segment_id": [f"{place:08x}" for place in range(n)],
                 "text": [" ".join(map(str, row)) for row in words],
+                "id": [str(place + 1) for place in range(n)],
                 **dict.fromkeys(["n_words", "n_characters", "document", "count"], 1),
             }
         )

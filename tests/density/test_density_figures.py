@@ -189,8 +189,9 @@ def text_density(_):
     parts = dict.fromkeys(["log_density", "log_local", "log_random", "log_approximate"], x - 9)
     parts["local_share"] = 0.5
     return table.assign(
-        **OF_TEXT, query_set="queries", n_characters=200, document=1, perplexity=np.exp(x),
-        response_perplexity=np.nan, **parts, k=10, nearest=0.2, mean_distance=0.5 + x / 20,
+        **OF_TEXT, query_set="queries", id="1", text="a", n_characters=200, document=1,
+        perplexity=np.exp(x), response_perplexity=np.nan, **parts,
+        k=10, nearest=0.2, mean_distance=0.5 + x / 20,
     )[kinds.TEXT_DENSITY.names]  # fmt: skip
 
 

@@ -187,6 +187,8 @@ def answered_queries(n=200, follows=1.0, seed=0):
             "embedding": "ngrams",
             "n_characters": chance.integers(100, 200, n),
             "document": np.arange(n),
+            "id": "1",
+            "text": "a",
             "perplexity": np.exp(3 + 0.1 * chance.normal(size=n)),
             "response_perplexity": np.exp(1 + follows * distance + 0.1 * chance.normal(size=n)),
             "kernel": "gaussian",

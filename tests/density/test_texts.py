@@ -370,7 +370,7 @@ def test_the_example_has_no_mistakes():
         ({"queries": "README.md"}, "density/texts/mine/queries: 'README.md' is not a .csv, .tsv"),
         (
             {"corpus": TEXT_FILE, "queries": TEXT_FILE, "field": "content"},
-            "density/texts/mine/field: 'content' is in no .txt file, in which each line is a text",
+            "density/texts/mine/field: 'content' is in no .txt file, which names no columns",
         ),
         ({"queries": "{a}.jsonl"}, "must be a path without braces"),
         ({"stride": 60}, "density/texts/mine/stride: 60 is above density/texts/mine/window, 50"),
@@ -786,6 +786,8 @@ def test_a_corpus_that_shares_nothing_with_the_queries_predicts_nothing():
             "embedding": "ngrams",
             "n_characters": chance.integers(100, 200, 300),
             "document": np.arange(300) // 3,
+            "id": "1",
+            "text": "a",
             "perplexity": chance.uniform(10, 20, 300),
             "response_perplexity": np.nan,
         }

@@ -1,8 +1,12 @@
 """The line that names the files to open."""
 
+from types import SimpleNamespace
+
+import pandas as pd
 import pytest
 
-from palimpsest.ends.files import files_to_open
+from palimpsest.ends.ending import Ending
+from palimpsest.ends.files import files_to_open, has_rows
 from palimpsest.sections import KINDS, SECTIONS
 
 
@@ -44,6 +48,36 @@ def test_what_a_section_opens_first_is_among_its_tables(section):
     copies = {"results/records.csv"}  # of tables, for other programs
     assert section.opens
     assert set(section.opens) <= {kind.path for kind in KINDS.values()} | copies
+
+
+def test_a_table_without_rows_is_not_worth_opening(tmp_path):
+    """A broken table is: what reads it says what is wrong."""
+    for name, n_rows in (("empty", 0), ("filled", 1)):
+        pd.DataFrame({"a": range(n_rows)}).to_parquet(tmp_path / f"{name}.parquet")
+        pd.DataFrame({"a": range(n_rows)}).to_csv(tmp_path / f"{name}.csv", index=False)
+    (tmp_path / "broken.parquet").write_bytes(b"")
+    (tmp_path / "a.svg").write_text("<svg/>")
+    files = sorted(tmp_path.iterdir())
+    assert [path.name for path in files if not has_rows(str(path))] == [
+        "empty.csv", "empty.parquet",
+    ]  # fmt: skip
+
+
+def test_the_last_line_leaves_out_tables_without_rows(tmp_path):
+    """Of a text without bins, for example. If nothing else is there, it says so."""
+    paths = [str(tmp_path / f"{name}.parquet") for name in ("bins", "density")]
+    for n_rows, path in enumerate(paths):
+        pd.DataFrame({"a": range(n_rows)}).to_parquet(path)
+
+    def last(*wanted):
+        job = SimpleNamespace(output=[*wanted], input=[])
+        dag = SimpleNamespace(targetjobs=[job], targetfiles={*wanted})
+        experiment = SimpleNamespace(known=(), leftovers=())
+        workflow = SimpleNamespace(dag=dag, config_settings=SimpleNamespace(config={}))
+        return list(Ending(experiment, workflow)._lines())
+
+    assert last(*paths) == [f"to open: {paths[1]}"]
+    assert last(paths[0]) == [f"without rows: {paths[0]}"]
 
 
 def test_no_file_is_no_line():

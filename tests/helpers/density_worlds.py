@@ -207,6 +207,8 @@ def text(
             "language": "licences",
             "query_set": query_set,
             "segment_id": [f"{draw:04x}{place:08x}" for place in range(n)],
+            "id": (document + 1).astype(str),
+            "text": "some words",
             "embedding": "all-MiniLM-L6-v2",
             "n_characters": np.round(300 * np.exp(0.2 * longer)).astype(int),
             "document": document + 1,

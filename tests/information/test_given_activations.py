@@ -1,8 +1,10 @@
 """Activations of a user's own: reading, refusing, measuring, and ordering models."""
 
+import warnings
 from functools import partial
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -14,9 +16,11 @@ from scipy.stats import binom, kendalltau, pearsonr
 from helpers import information_worlds as worlds
 from helpers.experiments import DEFAULT, ROOT, experiment, message
 from palimpsest import tables
+from palimpsest.errors import Notice
 from palimpsest.information import kinds, neuron_entropy, trimmed_entropy
 from palimpsest.information.activation_files import groups, read_arrays
 from palimpsest.information.activation_scores import associations, of_group
+from palimpsest.information.figures.given_distributions import given_distributions
 from palimpsest.statistics import student
 
 HOW = {"threads": 1, "bins": 100, "neighbours": 3, "pairs": "all"}
@@ -258,6 +262,44 @@ def test_models_of_a_group_need_the_same_number_of_samples(tmp_path):
 
     said = message(lambda: measured(tmp_path, worlds.given_models(seeds=1), change=shorter))
     assert said.startswith(f"{tmp_path}/model-0-3.npz: has 59 samples, and ")
+
+
+def test_layers_are_compared_by_name_whatever_their_order(tmp_path):
+    """Nothing is said: all models have the same layers."""
+    models = worlds.given_models(seeds=1)
+
+    def backwards(place, arrays):
+        return dict(reversed(arrays.items())) if place else arrays
+
+    with warnings.catch_warnings(action="error", category=Notice):
+        found = measured(tmp_path, models, change=backwards)
+    (straight := tmp_path / "straight").mkdir()
+    expected = measured(straight, models)
+    for kind in (kinds.GIVEN_LAYERS, kinds.GIVEN_NEURONS, kinds.GIVEN_PAIRS):
+        pd.testing.assert_frame_equal(found[kind.name], expected[kind.name])
+
+
+def test_models_whose_layers_have_other_names_are_said(tmp_path):
+    """In one line. A layer with a name of its own is no layer of the other models."""
+    models = worlds.given_models(seeds=1)
+
+    def renamed(place, arrays):
+        return {"second": arrays["second"], "third": arrays["first"]} if place > 2 else arrays
+
+    with pytest.warns(Notice) as caught:
+        found = measured(tmp_path, models, change=renamed)
+    (said,) = (str(each.message) for each in caught if isinstance(each.message, Notice))
+    names = [tmp_path / f"{models[place]['name']}.npz" for place in (0, 3)]
+    more = len(models) - 4
+    assert said.startswith(
+        f"{names[1]}: has 'third' and lacks 'first', unlike {names[0]}, and {more} other files "
+        "differ from it, too; layers are compared by name"
+    )
+    layers = found[kinds.GIVEN_LAYERS.name]
+    numbers = layers[["layer_name", "layer"]].drop_duplicates()
+    assert dict(numbers.itertuples(index=False)) == {"first": 0, "second": 1, "third": 2}
+    given_distributions(found[kinds.GIVEN_NEURONS.name], found[kinds.GIVEN_PAIRS.name])
+    plt.close("all")
 
 
 def test_a_sample_needs_neighbours(tmp_path):

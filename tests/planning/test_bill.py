@@ -1,8 +1,11 @@
 """What some targets are billed for: no more than they train, and no less."""
 
+import itertools
+
 import pytest
 
 from helpers.experiments import DEFAULT, ROOT, experiment
+from palimpsest.paths import MANIFEST
 from palimpsest.planning.bill import SAME_JOBS
 
 
@@ -76,3 +79,32 @@ def test_runs_that_only_share_a_job_are_said_to():
     tour = experiment(DEFAULT, "config/tour.yaml", planned=["tradeoff"])
     assert list(tour.bill.added) == ["tradeoff", SAME_JOBS]
     assert SAME_JOBS in tour.plan_summary
+
+
+def of_graph(target, files):
+    """The bill of a target in whose graph of jobs these files are made."""
+    made = experiment(DEFAULT, planned=["plan", target])
+    made.bill_alone(made.made_by(files))
+    return made.bill
+
+
+def test_a_table_is_billed_with_the_runs_that_its_graph_makes():
+    """Without a graph, it is billed as its section."""
+    table = "results/density/default/opt-1.3b-twin/L4/n32-seed0/base/density.parquet"
+    manifest = "results/runs/base/default/opt-1.3b-twin/L4/n32-seed0/manifest.json"
+    jobs = itertools.chain.from_iterable(experiment(DEFAULT).training_jobs)
+    (job,) = [job for job in jobs if any(manifest in runs.paths(MANIFEST) for runs in job)]
+    files = [path for runs in job for path in runs.paths(MANIFEST)]
+    found = of_graph(table, [table, *files])
+    assert runs_of(found) == {(runs.key, seed) for runs in job for seed in runs.seeds}
+    assert runs_of(found) < runs_of(bill(table)) == runs_of(bill("density"))
+
+
+def test_models_that_the_graph_does_not_make_are_not_billed():
+    """Of the models that unlearned, too."""
+    whole = bill("unlearning")
+    first, *_ = whole.derived
+    found = of_graph("results/unlearning/x.parquet", [*first.files])
+    assert found.derived == [one for one in whole.derived if {*one.files} & {*first.files}]
+    assert len(found.derived) < len(whole.derived)
+    assert not found.requests

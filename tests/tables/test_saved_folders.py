@@ -81,7 +81,8 @@ FILE = "data-00000-of-00001.arrow"
         (
             lambda folder: (folder / "state.json").unlink(),
             "mine: is no folder that `datasets` saved: it has no state.json and no "
-            "dataset_dict.json; name a file in it, or save it again with save_to_disk",
+            "dataset_dict.json; nor has it .txt files; name a file in it, or save it again with "
+            "save_to_disk",
         ),
         (lambda folder: (folder / "dataset_info.json").unlink(), "dataset_info.json: cannot be re"),
         (lambda folder: (folder / FILE).unlink(), f"{FILE}: cannot be read as Arrow: [Errno 2]"),

@@ -46,6 +46,7 @@ rule language:
 # Records of the user's own; `language` in the path is their name.
 rule corpus_of_records:
     input:
+        files_of_records,
         records=of_records("file"),
     output:
         table=paths.CORPUS_OF_RECORDS,

@@ -196,6 +196,7 @@ use rule compare_with_truth as compare_memorised with:
 # Texts of the user's own; `language` in their paths is the name of the text.
 rule segment_text:
     input:
+        files_of_texts,
         corpus=of_text("corpus"),
         queries=query_files,
     output:

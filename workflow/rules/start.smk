@@ -82,13 +82,15 @@ with refusing():
 
         if workflow.is_main_process:
             hand_on_targets(asked_targets(sys.argv[1:]))
-        experiment = Experiment(
-            config,
-            sources,
-            os.path.join(PROJECT, "config/schemas"),
-            targets=asked_targets(sys.argv[1:]) if workflow.is_main_process else (),
-            is_job=not workflow.is_main_process,
-            planned=handed_targets(),
+        experiment = extensions.InOneLine(
+            Experiment(
+                config,
+                sources,
+                os.path.join(PROJECT, "config/schemas"),
+                targets=asked_targets(sys.argv[1:]) if workflow.is_main_process else (),
+                is_job=not workflow.is_main_process,
+                planned=handed_targets(),
+            )
         )
     check_names(config["languages_folder"], sys.argv[1:])
 

@@ -18,6 +18,11 @@ def of_records(key):
     return value
 
 
+def files_of_records(wildcards):
+    """The files in a folder of records; a change of one of them counts."""
+    return files_in(of_records("file")(wildcards))
+
+
 def making(variants, split=lookup("datasets/split", within=config)):
     """The parameters of a rule that makes the datasets of some variants."""
     makers = {variant: maker(INTERVENTIONS, variant) for variant in variants}

@@ -48,6 +48,12 @@ def query_files(wildcards):
     return [text_of_user(wildcards).query_sets[name] for name in query_sets(wildcards)]
 
 
+def files_of_texts(wildcards):
+    """The files in those folders that are a corpus or queries; a change of one of them counts."""
+    given = [text_of_user(wildcards).corpus, *query_files(wildcards)]
+    return [file for path in given for file in files_in(path)]
+
+
 def embedded_corpus(wildcards):
     """The embeddings of a text's corpus, from which its queries take vectors; [] for the corpus."""
     if wildcards.role == own_texts.CORPUS:

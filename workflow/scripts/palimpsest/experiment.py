@@ -23,12 +23,13 @@ from palimpsest.figures.figure import Figure
 from palimpsest.interventions import maker
 from palimpsest.lazy_import import named
 from palimpsest.models.table import resolve
-from palimpsest.planning.bill import Bill, of_everything, of_targets
+from palimpsest.planning.asking import lines
+from palimpsest.planning.bill import Bill, Made, made_by, of_everything, of_targets
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
 from palimpsest.planning.summary import additions, only_asked, summary
 from palimpsest.requests import FOLDER, WEIGHTS, Runs, Unfinished, merged
-from palimpsest.section import Derived, Part, Section, nothing
+from palimpsest.section import Asked, Derived, Part, Section, nothing
 from palimpsest.sections import FIGURES, NAMES, SECTIONS, interventions_of
 from palimpsest.tables.kinds import Kind
 
@@ -96,6 +97,7 @@ class Experiment:
         self._refuse(checks.of_schema(config, schema))
         parts = [part for section in sections for part in section.follows]
         self.notes += follow(config, sources, parts)
+        self._made: Made | None = None
         self.planned = sorted({*map(os.path.normpath, planned)} - {PLAN, paths.PLAN})
         whole = Settings(config, is_job=is_job)
         self._refuse(checks.of_values(whole))
@@ -287,6 +289,21 @@ class Experiment:
     def planner(self) -> Planner:
         return Planner(self.settings)
 
+    def made_by(self, files: Iterable[str]) -> Made:
+        """What the jobs with these outputs make of what the plan bills, for `bill_alone`."""
+        asked = [one for models in self.asked.values() for one in models]
+        return made_by(self.requests, self.derived, asked, {*files})
+
+    def bill_alone(self, made: Made) -> None:
+        """Bill only what some jobs make; call it before the bill is read."""
+        self._made = made
+
+    @cached_property
+    def asked(self) -> dict[str, list[Asked]]:
+        """The models that each section asks and does not train as runs."""
+        found = {each.name: list(each.asked(self.settings)) for each in self.sections}
+        return {name: models for name, models in found.items() if models}
+
     @cached_property
     def bill(self) -> Bill:
         """What the targets besides the plan train; what the experiment trains if there is none."""
@@ -294,7 +311,7 @@ class Experiment:
         if self.planned:
             jobs = itertools.chain.from_iterable(self.training_jobs)
             trained = [target for target in self.planned if not is_without_sections(target)]
-            if found := of_targets(trained, *known, jobs):
+            if found := of_targets(trained, *known, self.derived, jobs, self._made):
                 return found
         return of_everything(*known, self.derived)
 
@@ -306,19 +323,20 @@ class Experiment:
     def plan_summary(self) -> str:
         """A text with the runs that each section and study adds, and the totals of all runs."""
         whole = summary(self.plan, self.planner.hardware, self.bill.derived)
-        asked = self._only_asked
+        asked = only_asked(lines(self._asked_alone, self.settings.models, self.planner.hardware))
         alone = f"What {', '.join(self.planned)} needs:" if self.planned else ""
         return "\n\n".join(filter(None, (alone, additions(self.bill.added), whole, asked)))
 
     @property
-    def _only_asked(self) -> str:
-        """What the plan leaves out: how many models each section asks without training them."""
-        named = [one for one in self.sections if any(map(one.needed_by, self.planned))]
-        counts = {
-            section.name: len(set(section.asked(self.settings)))
-            for section in named or self.sections
-        }
-        return only_asked({name: n for name, n in counts.items() if n})
+    def _asked_alone(self) -> dict[str, list[Asked]]:
+        """The models that the planned targets ask; those of all sections without a target."""
+        named = [one.name for one in self.sections if any(map(one.needed_by, self.planned))]
+        found = {name: self.asked.get(name, []) for name in named} if named else self.asked
+        if named and self._made is not None:
+            models = [one for own in self.asked.values() for one in own]
+            made = {models[place] for place in self._made.asked}
+            found = {name: [one for one in own if one in made] for name, own in found.items()}
+        return {name: own for name, own in found.items() if own}
 
     @cached_property
     def families(self) -> dict[str, str]:

@@ -4,8 +4,10 @@ An extension is laid over the library. Its file `unlearning/methods/noise.py` is
 `palimpsest.unlearning.methods.noise`, and is found as the library's own files in that folder are.
 """
 
+import functools
 import importlib.machinery
 import importlib.util
+import inspect
 import os
 import sys
 import traceback
@@ -14,7 +16,7 @@ from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 
-from palimpsest.errors import UserError
+from palimpsest.errors import UserError, refusing
 
 LIBRARY = Path(__file__).parent
 GROUP = "palimpsest.extensions"  # entry points of installed packages; each names a package
@@ -157,3 +159,27 @@ def errors_in_one_line() -> Iterator[None]:
         file, line = own[-1]
         said = f"{file}:{line}: {type(error).__name__}: {error}"
         raise ErrorOfExtension(said) from error
+
+
+class InOneLine:
+    """An object whose attributes and methods end the process with one line for a user's error.
+
+    Snakemake reads the experiment while it reads the rules and plans the jobs. The experiment then
+    calls functions of sections, which may be an extension's.
+    """
+
+    def __init__(self, inner: object):
+        self._inner = inner
+
+    def __getattr__(self, name: str):
+        with refusing(), errors_in_one_line():
+            value = getattr(self._inner, name)
+        if not inspect.ismethod(value):
+            return value
+
+        @functools.wraps(value)
+        def call(*arguments, **named):
+            with refusing(), errors_in_one_line():
+                return value(*arguments, **named)
+
+        return call

@@ -5,15 +5,18 @@ import contextlib
 import ctypes
 import gc
 import io
+import json
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 PR_SET_PDEATHSIG = 1  # from sys/prctl.h
 TARGETS = "PALIMPSEST_TARGETS"  # environment variable: what the main process is to make, by lines
+BILL = "PALIMPSEST_BILL"  # environment variable: what its jobs make, as JSON
+LONGEST_VALUE = 100_000  # of an environment variable; Linux starts no program with 128 KiB
 LAUNCHED = "PALIMPSEST_LAUNCHED"  # environment variable: the process id of the launcher
 ENDING = (signal.SIGINT, signal.SIGTERM)  # the signals with which people and clusters end a program
 
@@ -55,11 +58,24 @@ def asked_targets(arguments: Sequence[str]) -> set[str] | None:
 def hand_on_targets(targets: Iterable[str] | None) -> None:
     """Let the local jobs of this process know what it is to make; see `handed_targets`."""
     os.environ[TARGETS] = "\n".join(targets or ())
+    os.environ.pop(BILL, None)
 
 
 def handed_targets() -> list[str]:
     """The targets of the main process; [] if it makes all, or runs on another machine."""
     return [target for target in os.environ.get(TARGETS, "").split("\n") if target]
+
+
+def hand_on_bill(made: Mapping) -> None:
+    """Let the local job that writes the plan know what is made; see `handed_bill`."""
+    text = json.dumps(made)
+    if len(text) <= LONGEST_VALUE:
+        os.environ[BILL] = text
+
+
+def handed_bill() -> dict | None:
+    """What `hand_on_bill` was given by the main process; None if nothing, or if it was too long."""
+    return json.loads(os.environ[BILL]) if BILL in os.environ else None
 
 
 class Interrupted(BaseException):

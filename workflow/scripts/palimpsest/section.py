@@ -36,6 +36,21 @@ class Derived:
     files: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A model that a section asks about texts and does not train as `Runs`, for the plan.
+
+    `model` is a name of the table of models, a folder, or a name on the hub. `tokens` are those of
+    all texts; None if no job has read them. Each token takes `passes` forward passes or more; a
+    backward pass counts as two. The model is finished when `file` exists.
+    """
+
+    model: str
+    tokens: float | None
+    file: str
+    passes: float = 1
+
+
 # What a section's module of this name has for all sections
 PARTS = {
     "kinds": "KINDS",
@@ -114,7 +129,7 @@ class Section:
     `schema`. `requests` gives the runs to train, `outputs` the files, `derived` the models made
     from trained ones, and `unfinished` the jobs that keep state. `on_demand` gives the replicates
     that only a target of the section's own needs: they are in no plan and not in `finetune`.
-    `asked` names the models that the section asks and does not train; no plan has their time.
+    `asked` gives the models that the section asks and does not train as runs.
     `facts` are what the section's claims and its part of the report have to know of the
     configuration, by the names of the arguments of their statistics and of the function `part`.
     `mistakes` gives the errors in the block that its schema cannot find, except those of its
@@ -151,7 +166,7 @@ class Section:
     interventions: tuple[Intervention, ...] = ()
     derived: Callable[[Settings], Iterable[Derived]] = nothing
     unfinished: Callable[[Settings], Iterable[Unfinished]] = nothing
-    asked: Callable[[Settings], Iterable[str]] = nothing
+    asked: Callable[[Settings], Iterable[Asked]] = nothing
     on_demand: Callable[[Settings], Iterable[Runs]] = nothing
     facts: Callable[[Settings], Mapping] = lambda settings: {}
     n_targets: Callable[[Settings], int] = lambda settings: 1

@@ -28,8 +28,9 @@ from palimpsest.errors import nearest
 from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.paths import MODEL_FOLDER
 from palimpsest.records.interventions import ALL as RECORDS
+from palimpsest.records.section import n_tokens
 from palimpsest.requests import TRACE, WEIGHTS, Runs
-from palimpsest.section import Section
+from palimpsest.section import Asked, Section
 
 ALL = "all"
 
@@ -120,12 +121,16 @@ def outputs(settings: Settings) -> Iterator[str]:
     yield from sets.outputs(settings)
 
 
-def asked(settings: Settings) -> Iterator[str]:
+def asked(settings: Settings) -> Iterator[Asked]:
     """The models that are asked and not trained: targets, their references, and checkpoints."""
-    for target in targets(settings).values():
-        yield from (target.model for _ in range(target.runs is None))
-        yield from target.references.values()
-    yield from (one.model for one in sets.checkpoints(settings).values())
+    for name, target in targets(settings).items():
+        models = [target.model] if target.runs is None else []
+        file = kinds.PASSES.path.format(language=target.corpus, model=name)
+        for model in (*models, *target.references.values()):
+            yield Asked(model, n_tokens(settings, target.corpus), file)
+    for (corpus, name), one in sets.checkpoints(settings).items():
+        file = checkpoint_kinds.SCORES.path.format(language=corpus, model=name)
+        yield Asked(one.model, n_tokens(settings, corpus), file)
 
 
 def has_both_sides(settings: Settings, target: Target) -> bool:

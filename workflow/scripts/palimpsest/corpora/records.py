@@ -149,7 +149,8 @@ def read_records(
         (each a text, or a list of texts). The same in a folder
         that `datasets` saved with save_to_disk; the names of its splits are the column split, if
         its records have none. Or a .txt file with a record a line, whose ids are the numbers of the
-        lines. Files of text may be compressed, such as .jsonl.gz.
+        lines; or a folder of .txt files with a record each, whose ids are their names without the
+        ending. Files of text may be compressed, such as .jsonl.gz.
     columns : the file's own names of columns, such as {"text": "body"}
     form : "tofu", "muse" or "wikimia", for files of this benchmark; `columns` go before its names
 
@@ -221,12 +222,13 @@ def _kind(
 
 
 def opened(path: str | Path) -> user_files.Opened:
-    """A file or saved folder of records, of which the names of the columns are read.
+    """A file or folder of records, of which the names of the columns are read.
 
     Raises `UserError` if there is none, or if it cannot be read.
     """
-    if Path(path).is_dir():
-        return saved_folders.opened(Path(path))
+    folder = Path(path)
+    if folder.is_dir() and (saved_folders.is_saved(folder) or not user_files.holds_texts(folder)):
+        return saved_folders.opened(folder)
     return user_files.opened(path, user_files.TEXTS, "a table of records")
 
 

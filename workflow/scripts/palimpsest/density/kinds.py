@@ -129,6 +129,8 @@ text str: the words, separated by blanks
 n_words int: number of words
 n_characters int: number of characters
 document int: number of the first text with the segment in the file, from 1
+id str: name of this text: that in its column id, or that of its file without the ending; without
+    either, the number of its line or row
 n_unknown int?: how many of them its tokenizer does not know; null without a language model
 """)
 # Columns of the regressions and of the bins, of strings and of texts
@@ -279,7 +281,7 @@ SEGMENTS = Kind(
     f"{OF_ROLE}/segments.parquet",
     of_text(
         """
-        language role query_set segment_id text response n_words n_characters document count
+        language role query_set segment_id text response n_words n_characters document id count
         """,
         count="int: copies of the segment",
         query_set="str?: name of the set of queries; null for the corpus",
@@ -309,7 +311,7 @@ TEXT_DENSITY = Kind(
     f"{OF_TEXT}/density.parquet",
     of_text(
         """
-        language query_set segment_id embedding n_characters document perplexity
+        language query_set segment_id id text embedding n_characters document perplexity
         response_perplexity kernel bandwidth log_density log_local log_random log_approximate
         local_share k nearest mean_distance
         """,

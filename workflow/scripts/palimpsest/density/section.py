@@ -8,14 +8,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from palimpsest.configuration.checks import of_one_study
+from palimpsest.configuration.checks import id_of, of_one_study
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.named_files import errors_of
 from palimpsest.configuration.settings import Settings
 from palimpsest.density import kinds, leakage, texts
 from palimpsest.density.interventions import INTERVENTIONS, NO_LEAK, leaked
 from palimpsest.requests import TRACE, WEIGHTS, Runs, Unfinished, paths_of
-from palimpsest.section import Section, queries_of
+from palimpsest.section import Asked, Section, queries_of
 from palimpsest.tables.user_files import AT_ONCE
 
 OF_RUN = (kinds.DENSITY, kinds.NEIGHBOURS)
@@ -59,6 +59,14 @@ def outputs(settings: Settings) -> Iterator[str]:
 
 def unfinished(settings: Settings) -> Iterator[Unfinished]:
     yield from queries_of(settings, requests(settings), EMBEDDING)
+
+
+def asked(settings: Settings) -> Iterator[Asked]:
+    """The models that embed texts of the user's, or whose perplexity on them is measured."""
+    for text in texts.texts(settings).values():
+        models = text.model and id_of(settings, text.model), text.folder
+        file = kinds.TEXT_EMBEDDINGS.path.format(language=text.name, role=texts.QUERY)
+        yield from (Asked(model, None, file) for model in models if model)
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
@@ -135,6 +143,7 @@ SECTION = Section(
     outputs=outputs,
     mistakes=mistakes,
     unfinished=unfinished,
+    asked=asked,
     judged=(
         kinds.LEAKAGE,
         kinds.SEPARATION,

@@ -31,6 +31,7 @@ from palimpsest.errors import Notice, UserError
 from palimpsest.making import makes
 from palimpsest.plain_text import same_when_composed, unseen_characters
 from palimpsest.tables import user_tables
+from palimpsest.tables.user_tables import TextRow
 from palimpsest.tables.user_values import written
 
 EXAMPLE = '{"text": "some words"}'
@@ -49,13 +50,15 @@ def windows(words: Sequence[str], window: int, stride: int) -> list[String]:
 class Segments(NamedTuple):
     """The segments of a file of texts.
 
-    `documents` has the text of each segment: its number, from 1. `texts` has what tells the texts
-    apart, a digest of the words of each. `responses` has the response to each segment, by the
-    segment; it is empty in a file without responses.
+    `documents` has the text of each segment: its number, from 1. `names` has the name of each text,
+    see `TextRow`, and `texts` what tells the texts apart, a digest of the words of each.
+    `responses` has the response to each segment, by the segment; it is empty in a file without
+    responses.
     """
 
     corpus: TextCorpus
     documents: list[int]
+    names: list[str]
     texts: list[str]
     responses: Mapping[String, str] = MappingProxyType({})
 
@@ -66,15 +69,16 @@ def segmented(path: str | Path, window: int, stride: int, field: str = FIELD) ->
     A segment that occurs n times in the texts is a string of the corpus n times. Raises `UserError`
     as `read_texts` does.
     """
-    segments, documents, texts = [], [], []
-    for number, text in enumerate(read_texts(path, field), 1):
+    segments, documents, names, texts = [], [], [], []
+    for number, row in enumerate(_rows_of_texts(path, field), 1):
         # Each distinct word is kept in memory once.
-        words = tuple(sys.intern(word) for word in text.split())
+        words = tuple(sys.intern(word) for word in row.cells[0].split())
         own = windows(words, window, stride)
         segments += own
         documents += [number] * len(own)
+        names.append(row.name)
         texts.append(string_id(words))
-    return Segments(TextCorpus(str(path), segments), documents, texts)
+    return Segments(TextCorpus(str(path), segments), documents, names, texts)
 
 
 def answered(path: str | Path, response: str = RESPONSE, field: str = FIELD) -> Segments:
@@ -83,10 +87,12 @@ def answered(path: str | Path, response: str = RESPONSE, field: str = FIELD) -> 
     A query may lack a response. Raises `UserError` as `read_texts` does, and if a response is no
     text. If a query is there with several responses, the first one counts, and a line says so.
     """
-    queries, texts, responses, n_others = [], [], {}, 0
-    for _, query, given in read_answered(path, response, field):
+    queries, names, texts, responses, n_others = [], [], [], {}, 0
+    for row in read_answered(path, response, field):
+        query, given = row.cells
         words = tuple(sys.intern(word) for word in query.split())
         queries.append(words)
+        names.append(row.name)
         texts.append(string_id(words))
         if given is not None:
             given = " ".join(given.split())
@@ -95,7 +101,7 @@ def answered(path: str | Path, response: str = RESPONSE, field: str = FIELD) -> 
         what = f"{path}: other responses to a query that is there before: {n_others}"
         warnings.warn(Notice(f"{what}; the first response counts"), stacklevel=2)
     documents = list(range(1, 1 + len(queries)))
-    return Segments(TextCorpus(str(path), queries), documents, texts, responses)
+    return Segments(TextCorpus(str(path), queries), documents, names, texts, responses)
 
 
 @makes(SEGMENTS)
@@ -172,42 +178,41 @@ def _rows(role: str, text: Segments) -> pd.DataFrame:
             "n_words": [len(segment) for segment in counts],
             "n_characters": [len(words) for words in joined],
             "document": [first[segment] for segment in counts],
+            "id": [text.names[first[segment] - 1] for segment in counts],
             "count": list(counts.values()),
         }
     )
 
 
 def read_texts(path: str | Path, field: str = FIELD) -> Iterator[str]:
-    """Yield the texts of a file: a field or column of each row, or each line of a .txt file.
+    """Yield the texts of a file: a field or column of each row, each line of a .txt file, or files.
 
     Empty lines are skipped.
 
     Raises `UserError` if the file cannot be read or has no text, or if a text is missing, null, no
     text, or without words. The message names the line or row, counted from 1.
     """
-    found = False
-    for where, text in user_tables.read_texts(path, TEXTS, field):
-        _check(where, field, text)
-        found = True
-        yield text
-    if not found:
-        raise UserError(f"{path}: has no texts; write one text a row, such as {EXAMPLE}")
+    for row in _rows_of_texts(path, field):
+        yield row.cells[0]
 
 
-def read_answered(
-    path: str | Path, response: str, field: str = FIELD
-) -> Iterator[tuple[str, str, str | None]]:
-    """Yield where a query is, the query, and its response, which may be None.
+def read_answered(path: str | Path, response: str, field: str = FIELD) -> Iterator[TextRow]:
+    """Yield the rows of a file, each with its query and the response to it, which may be None.
 
     Raises `UserError` as `read_texts` does; a response must be null or a text with words, too.
     """
+    for row in _rows_of_texts(path, field, response):
+        if row.cells[1] is not None:
+            _check(row.where, response, row.cells[1])
+        yield row
+
+
+def _rows_of_texts(path: str | Path, field: str, *more: str) -> Iterator[TextRow]:
     found = False
-    for where, (text, given) in user_tables.read_cells(path, TEXTS, field, response):
-        _check(where, field, text)
-        if given is not None:
-            _check(where, response, given)
+    for row in user_tables.read_cells(path, TEXTS, field, *more):
+        _check(row.where, field, row.cells[0])
         found = True
-        yield where, text, given
+        yield row
     if not found:
         raise UserError(f"{path}: has no texts; write one text a row, such as {EXAMPLE}")
 

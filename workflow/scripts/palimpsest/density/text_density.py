@@ -37,12 +37,12 @@ from palimpsest.errors import UserError
 from palimpsest.making import makes
 
 # The columns that `segments` adds to `text_embeddings`
-MORE = ["n_characters", "document"]
+MORE = ["n_characters", "document", "id", "text"]
 OF_QUERY = ["query_set", "segment_id"]  # what tells queries apart
 # The columns of a query, whatever the setting
 ABOUT = [
-    *("language", *OF_QUERY, "embedding", "n_characters", "document", "perplexity"),
-    "response_perplexity",
+    *("language", *OF_QUERY, "id", "text", "embedding", "n_characters", "document"),
+    *("perplexity", "response_perplexity"),
 ]
 LOSSES = (
     ("perplexity", "nll", "n_tokens"),
@@ -118,8 +118,8 @@ class EmbeddedText:
     """The embedded segments of a text.
 
     `queries` has a row for each distinct query of a set, with the columns language, query_set,
-    segment_id, embedding, n_characters, document, and perplexity and response_perplexity (NaN
-    without a language model or a response). `query_vectors`
+    segment_id, id, text, embedding, n_characters, document, and perplexity and
+    response_perplexity (NaN without a language model or a response). `query_vectors`
     float32[queries, D] are their embeddings. `corpus` are those of the corpus; a segment with n
     copies occurs n times.
     """

@@ -57,8 +57,8 @@ class Text:
     """A text of the configuration: the values of its block, see the schema of the section.
 
     `field` is the column or field of the text in both files, unless a file is a .txt, in which a
-    line is a text. `queries` is a file, or several by name. The window and the stride are the
-    paper's.
+    line is a text, or a folder of them, in which a file is a text. `queries` is a file, or several
+    by name. The window and the stride are the paper's.
     """
 
     name: str
@@ -126,11 +126,11 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
             if not NAME.fullmatch(name):
                 yield Mistake(f"{key}/{QUERIES}/{name}", f"is not a name; allowed are {NAMES_ARE}")
         yield from _neighbours(f"{key}/found_neighbours", text.found_neighbours)
-        formats = {user_files.format_of(path) for path in text.files.values()}
-        if text.field != FIELD and formats == {user_files.TXT}:
+        have_field = map(user_files.has_own_columns, text.files.values())
+        if text.field != FIELD and not any(have_field):
             yield Mistake(
                 f"{key}/field",
-                f"{text.field!r} is in no .txt file, in which each line is a text; leave it out",
+                f"{text.field!r} is in no .txt file, which names no columns; leave it out",
             )
         if text.stride > text.window:
             yield Mistake(

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 from palimpsest.commands import snakemake
-from palimpsest.ends.files import files_of_targets, files_to_open
+from palimpsest.ends.files import FEW, files_of_targets, files_to_open, has_rows
 from palimpsest.ends.leftovers import notice
 
 
@@ -42,9 +42,10 @@ class Ending:
     def _lines(self) -> Iterator[str]:
         files = files_of_targets(self._workflow.dag)
         first = [path for section in self._experiment.known for path in section.opens]
-        there = files_to_open(filter(os.path.exists, files), first)
+        there = [*filter(os.path.exists, files)]
         if there:
-            yield there
+            filled = [*filter(has_rows, there)]
+            yield files_to_open(filled, first) or f"without rows: {'; '.join(there[:FEW])}"
             left = [path for path in self._experiment.leftovers if path not in files]
             if line := notice(left, self._command()):
                 yield line

@@ -48,6 +48,23 @@ def _folders(files: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(str(PurePath(*parent.parts[:2])) for parent in parents))
 
 
+def has_rows(path: str) -> bool:
+    """Whether a file that exists has something to see: a table without rows has nothing."""
+    suffix = PurePath(path).suffix
+    if suffix == ".parquet":
+        import pyarrow as pa  # slow to import, and not needed before
+        import pyarrow.parquet as pq
+
+        try:
+            return pq.read_metadata(path).num_rows > 0
+        except pa.ArrowException:
+            return True  # broken; what reads it says so
+    if SORTS.get(suffix) == "table":
+        with open(path, "rb") as file:
+            return len(list(islice(file, 2))) > 1
+    return True
+
+
 def files_of_targets(dag) -> list[str]:
     """The files that the targets of a command stand for, from Snakemake's graph of jobs.
 

@@ -5,12 +5,13 @@ Source: the paper on information measures of neurons, appendices A, C.4 and D.2,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from palimpsest.errors import UserError
+from palimpsest.errors import Notice, UserError
 from palimpsest.information.activation_files import (
     ActivationFile,
     check_copies,
@@ -65,10 +66,15 @@ def of_group(
         table `encoder_scores`; or nothing
     bins, neighbours, pairs : see `How`
 
+    Layers of several models are the same if they have the same name. A warning names the models
+    whose layers have not the names of the first model's.
+
     Raises `UserError` if a file cannot be read, if arrays are not finite or of different lengths,
     or if more than a few per cent of the samples are copies.
     """
     how, parts, lengths = How(bins, neighbours, pairs), [], {}
+    names: dict[str, list[str]] = {}  # of layers, by the file
+    numbers: dict[str, int] = {}  # of layers, by their names
     known = {name: own for table in scores for name, own in given_scores(table, language).items()}
     models = [ActivationFile(**{**each, **known.get(each["name"], {})}) for each in models]
     for path, about in zip(files, models, strict=True):
@@ -77,7 +83,11 @@ def of_group(
         check_same_samples(lengths)
         _check_neighbours(path, lengths[path], neighbours)
         _check_copies_of_all(path, arrays)
-        parts.append(_of_model(arrays, about, how, threads))
+        names[path] = list(arrays)
+        for name in arrays:
+            numbers.setdefault(name, len(numbers))
+        parts.append(_of_model(arrays, about, how, threads, numbers))
+    _say_other_names(names)
     of_all = zip(*parts, strict=True)
     tables = {
         kind.name: pd.concat(own, ignore_index=True).assign(language=language)[kind.names]
@@ -105,14 +115,37 @@ def _check_copies_of_all(path: str, arrays: dict[str, np.ndarray]) -> None:
         check_copies(path, share_of_copies(joined))
 
 
+def _say_other_names(names: Mapping[str, list[str]]) -> None:
+    """Warn, in one line, of files whose layers have not the names of the first file's."""
+    (first, known), *others = names.items()
+    unlike = [(path, own) for path, own in others if {*own} != {*known}]
+    if not unlike:
+        return
+    path, own = unlike[0]
+    parts = {"has": [n for n in own if n not in known], "lacks": [n for n in known if n not in own]}
+    said = [f"{verb} {', '.join(map(repr, some))}" for verb, some in parts.items() if some]
+    more = f", and {len(unlike) - 1} other files differ from it, too" if unlike[1:] else ""
+    warnings.warn(
+        Notice(
+            f"{path}: {' and '.join(said)}, unlike {first}{more}; layers are compared by name, and "
+            "scores are means over all layers of a model: give the same layer the same name"
+        ),
+        stacklevel=3,
+    )
+
+
 def _of_model(
-    arrays: dict[str, np.ndarray], about: ActivationFile, how: How, threads: int
+    arrays: dict[str, np.ndarray],
+    about: ActivationFile,
+    how: How,
+    threads: int,
+    numbers: Mapping[str, int],
 ) -> tuple[pd.DataFrame, ...]:
-    """The neurons, pairs and layers of a model."""
+    """The neurons, pairs and layers of a model; `numbers` has that of each layer by its name."""
     parts = []
-    for number, (name, values) in enumerate(arrays.items()):
+    for name, values in sorted(arrays.items(), key=lambda item: numbers[item[0]]):
         # The columns of a site, by which means are taken
-        site = dict(zip(OF_SITE, (number, name, name), strict=True))
+        site = dict(zip(OF_SITE, (numbers[name], name, name), strict=True))
         neurons, pairs = of_site(values, site, how, threads)
         varying = values[:, ~is_degenerate(values)]
         copies = share_of_copies(varying) if varying.shape[1] else np.nan

@@ -166,7 +166,7 @@ OF_NEURON = {
 }
 OF_FILE = {
     "model": "str: name of the file of activations in the configuration",
-    "layer": "int: number of the array in the file, from 0",
+    "layer": "int: number of the layer in the group, from 0: that of its name",
     "accuracy": "float?: share of right answers, as the configuration says; null if it says "
     "nothing",
 }

@@ -30,7 +30,7 @@ from palimpsest.models.sites import MLP
 from palimpsest.models.table import resolve
 from palimpsest.paths import CHECKPOINTS
 from palimpsest.requests import TRACE, WEIGHTS, Runs, Unfinished, paths_of
-from palimpsest.section import Section, queries_of
+from palimpsest.section import Asked, Section, queries_of
 
 MANIFEST = f"{kinds.RUN}/manifest.json"
 SITES = ("layers", "places", "positions")  # keys of the block: which activations are read
@@ -107,6 +107,11 @@ def unfinished(settings: Settings) -> Iterator[Unfinished]:
     yield from queries_of(settings, intervened(settings), READING, sites(settings))
     runs, values = finetuned.runs(settings, seeds(settings)), of_layers(settings)
     yield from queries_of(settings, runs, MEASURING_LAYERS, values, CHECKPOINTS)
+
+
+def asked(settings: Settings) -> Iterator[Asked]:
+    """The encoders that studies fine-tune, one for each seed and variant."""
+    yield from encoders.asked(settings, seeds(settings))
 
 
 def n_layers(settings: Settings, model: str) -> int:
@@ -242,6 +247,7 @@ SECTION = Section(
     outputs=outputs,
     mistakes=mistakes,
     unfinished=unfinished,
+    asked=asked,
     judged=(kinds.INFORMATION, kinds.ENCODERS),
     reported=(
         kinds.INFORMATION,

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from palimpsest.configuration.settings import Settings
-from palimpsest.paths import MANIFEST
+from palimpsest.paths import MANIFEST, REPLICATES_MANIFEST
 from palimpsest.requests import Runs
-from palimpsest.section import Derived, Part, Section
+from palimpsest.section import Asked, Derived, Part, Section
 
 SAME_JOBS = "the same jobs"  # the block of runs that no target needs, but that share its jobs
 
@@ -30,6 +30,22 @@ class Bill:
     added: dict[str, dict[str, int]]
 
 
+@dataclass(frozen=True)
+class Made:
+    """What the jobs of some targets make, by places in lists of the experiment, in JSON's types.
+
+    `runs` has the seeds of each request, by its place. `derived` are places of models that are made
+    from trained ones, and `asked` of models that are asked.
+    """
+
+    runs: dict[str, list[int]]
+    derived: list[int]
+    asked: list[int]
+
+    def keys(self, requests: Sequence[Runs]) -> set[Run]:
+        return {(requests[int(at)].key, seed) for at, seeds in self.runs.items() for seed in seeds}
+
+
 def of_everything(
     sections: Sequence[Section], settings: Settings, requests: list[Runs], derived: list[Derived]
 ) -> Bill:
@@ -43,12 +59,14 @@ def of_targets(
     sections: Sequence[Section],
     settings: Settings,
     requests: list[Runs],
+    derived: list[Derived],
     jobs: Iterable[list[Runs]],
+    made: Made | None = None,
 ) -> Bill | None:
     """The bill of some targets or files; None if they may need everything.
 
-    A table or a figure is billed as the section or study that makes it. `jobs` are those that train
-    single runs: a job trains all of its runs.
+    Without what is `made` for them, a table or a figure is billed as the section or study that
+    makes it. `jobs` are those that train single runs: a job trains all of its runs.
     """
     keys: set[str] = set()
     needed: set[Run] = set()
@@ -61,7 +79,8 @@ def of_targets(
             return None
     chosen = [(block, own) for block, own in _blocks(sections, settings) if _key(block) in keys]
     added: dict[str, dict[str, int]] = {}
-    needed |= _add(added, chosen)
+    in_graph = None if made is None else made.keys(requests)
+    needed |= _add(added, chosen, in_graph) | (in_graph or set())
     for job in jobs:
         if not needed.isdisjoint(of_job := set(_each(job))):
             needed |= of_job
@@ -72,8 +91,33 @@ def of_targets(
     ]
     if more := _beyond(added, found):
         added[SAME_JOBS] = more
-    derived = [made for each in sections if each.name in keys for made in each.derived(settings)]
-    return Bill(found, derived, added)
+    if made is not None:
+        return Bill(found, [derived[place] for place in made.derived], added)
+    own = [one for each in sections if each.name in keys for one in each.derived(settings)]
+    return Bill(found, own, added)
+
+
+def made_by(
+    requests: Sequence[Runs], derived: Sequence[Derived], asked: Sequence[Asked], files: set[str]
+) -> Made:
+    """What Snakemake's graph of jobs makes; `files` are the outputs of its jobs.
+
+    Of replicates, all count if a job trains some.
+    """
+    runs = {
+        str(place): [seed for seed in one.seeds if not files.isdisjoint(_manifests(one, seed))]
+        for place, one in enumerate(requests)
+    }
+    return Made(
+        {place: seeds for place, seeds in runs.items() if seeds},
+        [place for place, one in enumerate(derived) if not files.isdisjoint(one.files)],
+        [place for place, one in enumerate(asked) if one.file in files],
+    )
+
+
+def _manifests(runs: Runs, seed: int) -> list[str]:
+    pattern = MANIFEST if runs.replicates is None else REPLICATES_MANIFEST
+    return replace(runs, seeds=(seed,)).paths(pattern)
 
 
 def _blocks(sections: Iterable[Section], settings: Settings) -> Iterator[Block]:
@@ -109,12 +153,18 @@ def _each(requests: Iterable[Runs]) -> Iterator[Run]:
     return ((runs.key, seed) for runs in requests for seed in runs.seeds)
 
 
-def _add(added: dict[str, dict[str, int]], blocks: Iterable[Block]) -> set[Run]:
-    """Count the runs of blocks that those before them do not train; return all runs."""
+def _add(
+    added: dict[str, dict[str, int]], blocks: Iterable[Block], only: set[Run] | None = None
+) -> set[Run]:
+    """Count the runs of blocks that those before them do not train; return all runs.
+
+    `only` these runs count, if they are given.
+    """
     seen: set[Run] = set()
     for block, settings in blocks:
         for runs in block.requests(settings):
-            for new in {*_each([runs])} - seen:
+            own = {*_each([runs])}
+            for new in (own if only is None else own & only) - seen:
                 seen.add(new)
                 of_block = added.setdefault(block.name, {})
                 of_block[runs.model] = of_block.get(runs.model, 0) + runs.trainings

@@ -77,15 +77,20 @@ def _of_twins(rows: list[dict]) -> list[str]:
     ]
 
 
-def only_asked(counts: Mapping[str, int]) -> str:
-    """A line on the models that sections ask and do not train; empty if there are none."""
-    if not counts:
+def only_asked(lines: Sequence[tuple[str, ...]]) -> str:
+    """What `asking.lines` says of the models that sections ask; empty if there are none."""
+    if not lines:
         return ""
-    parts = (f"{name} asks {n} model{'s' * (n > 1)}" for name, n in counts.items())
-    return (
-        "Not in this bill: the time to ask models that are not trained here "
-        f"({', '.join(parts)}).\n"
-        "It grows with the records, the tokens of generated answers, and the size of the models."
+    head = ("asks, without training", "models", "left", "tokens", "time, at least")
+    table = _aligned([head, *lines, ("",) * len(head)])[:-2]
+    return "\n".join(
+        [
+            *table,
+            "",
+            "Time: one GPU (hardware), a forward pass over every token, the start of each job,",
+            "and reading its model. Generated answers and further passes come on top. Not known:",
+            "the length of texts that no job has read, the size of a model in no table or folder.",
+        ]
     )
 
 

@@ -60,6 +60,22 @@ def measured(block: Mapping) -> Measured:
     return Measured(known, **others)
 
 
+def n_tokens(asked: Measured) -> float | None:
+    """The most tokens that each checkpoint is asked about; None for texts, which no job has read.
+
+    Some of the drawn strings may not be there, and then there are fewer.
+    """
+    if asked.tokens is None:
+        return None
+    from palimpsest.profiles.panel_rows import read_tokens  # slow to import
+
+    n_rows, width = read_tokens(asked.tokens).shape
+    if None in (asked.batches, asked.instances, asked.validation):
+        return n_rows * width
+    drawn = (len(asked.checkpoints) - 1) * asked.batches * asked.instances + asked.validation
+    return min(n_rows, drawn) * width
+
+
 def whole(model: str | None, name: str) -> str:
     """The folder of a checkpoint, or its name on the hub, with its revision."""
     return name if model is None else f"{model}@{name}"

@@ -13,11 +13,11 @@ from palimpsest.configuration.layers import PartOf
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
-from palimpsest.profiles import dilution, kinds, panel_files
+from palimpsest.profiles import dilution, kinds, panel_checkpoints, panel_files
 from palimpsest.profiles.interventions import INTERVENTIONS, STREAM, stream_without
 from palimpsest.regimes import OnePass
 from palimpsest.requests import WEIGHTS, Runs, Unfinished, paths_of
-from palimpsest.section import Section, queries_of
+from palimpsest.section import Asked, Section, queries_of
 
 OF_MODEL = (kinds.PROFILE, kinds.PERSISTENCE, kinds.POOLED_PROFILE, kinds.POOLED_PERSISTENCE)
 OF_RETRAINING = (kinds.EXACT_PROFILE, kinds.ESTIMATOR_ERRORS)
@@ -113,6 +113,16 @@ def outputs(settings: Settings) -> Iterator[str]:
         yield from (kind.path.format(language=kinds.STUDY) for kind in OF_STUDY)
 
 
+def asked(settings: Settings) -> Iterator[Asked]:
+    """The checkpoints under which the strings of panels are measured."""
+    for name, panel in panel_files.panels_of(settings).items():
+        if panel.measured:
+            file = kinds.MEASURED_PANEL.path.format(language=name)
+            tokens = panel_checkpoints.n_tokens(panel.measured)
+            for model in panel.measured.checkpoints.values():
+                yield Asked(model, tokens, file)
+
+
 def mistakes(settings: Settings) -> Iterator[Mistake]:
     block = settings.block("profiles")
     yield from unknown_models(settings, "profiles/models", block["models"])
@@ -185,6 +195,7 @@ SECTION = Section(
     outputs=outputs,
     mistakes=mistakes,
     unfinished=unfinished,
+    asked=asked,
     judged=(
         kinds.PROFILE,
         kinds.PROFILE_CORRELATION,

@@ -26,7 +26,7 @@ from palimpsest.records import kinds
 from palimpsest.records.intervals import FEWEST_KNOWN, fewest_unseen
 from palimpsest.records.interventions import ALL, INTERVENTIONS, without_fold
 from palimpsest.requests import Runs
-from palimpsest.section import Section
+from palimpsest.section import Asked, Section
 
 CONFORMAL = "conformal"  # a value of records/verdict
 
@@ -56,10 +56,18 @@ def checkpoints(settings: Settings) -> dict[str, Checkpoint]:
     }
 
 
-def asked(settings: Settings) -> Iterator[str]:
+def asked(settings: Settings) -> Iterator[Asked]:
     """The models that are asked and not trained: checkpoints, and their references."""
-    for one in checkpoints(settings).values():
-        yield from filter(None, (one.model, one.reference))
+    for name, one in checkpoints(settings).items():
+        file = kinds.MEASURED.path.format(language=one.corpus, model=name)
+        for model in filter(None, (one.model, one.reference)):
+            yield Asked(model, n_tokens(settings, one.corpus), file)
+
+
+def n_tokens(settings: Settings, corpus: str) -> float:
+    """A rough number of tokens of all records of a corpus."""
+    records = settings.corpus(corpus)
+    return len(records.strings) * records.expected_length()
 
 
 def given_losses(settings: Settings) -> dict[str, NamedFile]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from palimpsest.errors import UserError
 from palimpsest.plain_text import read_text
-from palimpsest.tables.user_files import Opened, Rows, broken, check_texts, object_in
+from palimpsest.tables.user_files import TXT, Opened, Rows, broken, check_texts, object_in
 
 INFO, STATE, DICTIONARY = "dataset_info.json", "state.json", "dataset_dict.json"
 SPLIT = "split"  # the column of the names of splits
@@ -30,6 +30,10 @@ class SavedFile(NamedTuple):
     path: Path
     split: str | None
     schema: pa.Schema
+
+
+def is_saved(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (DICTIONARY, STATE))
 
 
 def opened(folder: Path) -> Opened:
@@ -61,10 +65,10 @@ def _saved(folder: Path) -> tuple[list[SavedFile], list[str]]:
     if (folder / DICTIONARY).is_file():
         names = _names(folder / DICTIONARY, lambda content: content["splits"])
         splits = {name: folder / name for name in names}
-    elif not (folder / STATE).is_file():
+    elif not is_saved(folder):
         raise UserError(
             f"{folder}: is no folder that `datasets` saved: it has no {STATE} and no {DICTIONARY}; "
-            f"name a file in it, or {SAVE_AGAIN}"
+            f"nor has it {TXT} files; name a file in it, or {SAVE_AGAIN}"
         )
     files, features = [], {}
     for split, inner in splits.items():

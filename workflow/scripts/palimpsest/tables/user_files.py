@@ -1,4 +1,4 @@
-"""Files of tables that users bring: CSV, TSV, JSON, JSONL, Parquet, and a text's lines.
+"""Files of tables that users bring: CSV, TSV, JSON, JSONL, Parquet, lines, and folders of texts.
 
 Files of text may be compressed: NAME.csv.gz. Values stay as the file has them: this module converts
 nothing to a number, a date or a missing value, except for empty cells and nulls.
@@ -10,7 +10,7 @@ import csv
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ TABLES = (CSV, TSV, JSONL, JSON, PARQUET)
 TEXTS = (*TABLES, TXT)
 COMPRESSED = (CSV, TSV, JSONL, JSON, TXT)  # formats of text, which may also end with .gz
 LINE = "text"  # the only column of a .txt file, in which a line is a text, and of a list of texts
+FILE_NAME = "id"  # the other column of a folder of .txt files, in which a file is a text
 DELIMITERS = {CSV: ",", TSV: "\t"}
 AT_ONCE = 4096  # rows read at a time
 LONGEST = 2**31 - 1  # characters of a cell
@@ -71,6 +72,12 @@ def wrong_path(path: str, formats: Sequence[str], what: str) -> str | None:
     """What is wrong with a path in the configuration; `what` names the file, such as "a panel"."""
     if set("{}") & set(path):
         return f"{path!r} is not allowed; must be a path without braces"
+    if TXT in formats and Path(path).is_dir():
+        try:
+            text_files(path)
+        except UserError as error:
+            return str(error)
+        return None
     if not Path(path).is_file():
         found = "a folder" if Path(path).is_dir() else "no such file"
         return f"{found}: {path}; {what} is one {listed(formats)} file{searched(path)}"
@@ -79,12 +86,51 @@ def wrong_path(path: str, formats: Sequence[str], what: str) -> str | None:
     return None
 
 
+def has_own_columns(path: str | Path) -> bool:
+    """Whether a file names its columns; a .txt file and a folder of them do not."""
+    return format_of(path) != TXT and not Path(path).is_dir()
+
+
+def holds_texts(path: str | Path) -> bool:
+    """Whether a path is a folder with .txt files."""
+    return Path(path).is_dir() and any(format_of(file) == TXT for file in Path(path).iterdir())
+
+
+def text_files(folder: str | Path) -> dict[str, Path]:
+    """The .txt files of a folder by their names without the ending, in order.
+
+    Hidden files do not count. Raises `UserError` if there is no such file, if there is anything
+    else, or if two files differ in their endings alone.
+    """
+    found: dict[str, Path] = {}
+    for path in sorted(Path(folder).iterdir()):
+        if path.name.startswith("."):
+            continue
+        if format_of(path) != TXT or not path.is_file():
+            raise UserError(
+                f"{folder}: has {path.name!r}, which is no {TXT} file; keep only {TXT} files in "
+                "this folder, each of them a text"
+            )
+        name = path.name[: path.name.lower().rindex(TXT)]
+        if name in found:
+            raise UserError(
+                f"{folder}: {found[name].name!r} and {path.name!r} have the same name; rename one"
+            )
+        found[name] = path
+    if not found:
+        raise UserError(f"{folder}: has no {TXT} files; add them, each of them a text")
+    return found
+
+
 def opened(path: str | Path, formats: Sequence[str], what: str) -> Opened:
-    """Open a file of a table; `what` names it in messages, such as "a panel".
+    """Open a file of a table, or a folder of texts; `what` names it in messages, such as "a panel".
 
     Raises `UserError` if there is no such file, or if it cannot be read as its name says. Reading
     its rows raises the same error, which then names the row.
     """
+    if TXT in formats and Path(path).is_dir():
+        texts = text_files(path)
+        return Opened(str(path), [FILE_NAME, LINE], lambda columns: _texts_of(texts, columns))
     if not Path(path).is_file():
         raise UserError(f"{path}: no such file; {what} is a {listed(formats)} file")
     kind = format_of(path)
@@ -251,6 +297,19 @@ def _lines(path: str | Path) -> Iterator[tuple[int, dict]]:
     for number, line in enumerate(read_lines(path), 1):
         if line.strip():
             yield number, {LINE: line.rstrip("\n")}
+
+
+def _texts_of(files: Mapping[str, Path], columns: list[str]) -> Iterator[Rows]:
+    """The texts of .txt files, without the empty lines at their ends."""
+
+    def objects() -> Iterator[tuple[int, dict]]:
+        for number, (name, path) in enumerate(files.items(), 1):
+            text = read_text(path).rstrip("\n")
+            if not text.strip():
+                raise UserError(f"{path}: has no words; delete the file, or write its text")
+            yield number, {FILE_NAME: name, LINE: text}
+
+    return _in_parts(objects(), columns, with_lines=False)
 
 
 def _objects_of_lines(path: str | Path) -> Iterator[tuple[int, dict]]:

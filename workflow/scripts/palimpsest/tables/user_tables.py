@@ -44,6 +44,7 @@ from palimpsest.tables.user_values import (
 from palimpsest.tables.user_values import NUMBER as A_NUMBER
 
 Cells = pa.ChunkedArray | list
+ID = user_files.FILE_NAME  # the column of a text's name
 # Two times are equal if they differ by no more than the rounding of decimal sums.
 RELATIVE, ABSOLUTE = 2.0**-46, 2.0**-50  # of the time itself, and of the largest time
 WHAT = {
@@ -311,40 +312,69 @@ def user_table(
 
 
 def read_texts(path: str | Path, kind: UserKind, name: str) -> Iterator[tuple[str, object]]:
-    """Yield the cells of one column of a file, and where each is; the file may be a .txt.
+    """Yield the cells of one column of a file, and where each is.
 
-    Raises `UserError` as `read_user_table` does, but for a file without rows, and if a Parquet file
-    has a column of another type than text.
+    The file may be a .txt, or a folder of them. Raises `UserError` as `read_user_table` does, but
+    for a file without rows, and if a Parquet file has a column of another type than text.
     """
-    for where, (text,) in read_cells(path, kind, name):
-        yield where, text
+    for row in read_cells(path, kind, name):
+        yield row.where, row.cells[0]
 
 
-def read_cells(
-    path: str | Path, kind: UserKind, name: str, *more: str
-) -> Iterator[tuple[str, tuple[object, ...]]]:
+class TextRow(NamedTuple):
+    """A row of a file of texts: where it is, its name, and its cells.
+
+    The name is that in the column id, if the file has one, and that of a file in a folder. Without
+    either, it is the number of the line in a .txt file, and that of the row, from 1, in others.
+    """
+
+    where: str
+    name: str
+    cells: tuple[object, ...]
+
+
+def read_cells(path: str | Path, kind: UserKind, name: str, *more: str) -> Iterator[TextRow]:
     """Like `read_texts`, but with the cells of more columns, which the file has (`columns_of`)."""
     file = user_files.opened(path, user_files.TEXTS, f"a {kind.name}")
     column = kind.names[0]
-    if user_files.format_of(path) == user_files.TXT:
+    if not user_files.has_own_columns(path):
         name = user_files.LINE
     elif file.columns:
         named_columns(file.where, kind, file.columns, {column: name}, True)
-    number = 0
-    for rows in file.read([name, *more]):
+    are_lines = user_files.format_of(path) == user_files.TXT
+    names = [ID] if ID in file.columns and ID not in (name, *more) else []
+    n_rows = 0
+    for rows in file.read([name, *more, *names]):
         columns = []
         for own in (name, *more):
             cells = rows.cells[own]
             is_list = isinstance(cells, list)
             columns.append(cells if is_list else _texts(cells, f"{path}: column {own!r}"))
+        given = [*map(list, (rows.cells[own] for own in names))]
         for row, values in enumerate(zip(*columns, strict=True)):
-            number = rows.lines[row] if rows.lines else number + 1
-            yield place_of_row(str(path), number, rows.lines is not None), values
+            n_rows += 1
+            number = rows.lines[row] if rows.lines else n_rows
+            where = place_of_row(str(path), number, rows.lines is not None)
+            called = _name_of_row(where, given[0][row]) if names else None
+            yield TextRow(where, called or str(number if are_lines else n_rows), values)
+
+
+def _name_of_row(where: str, cell: object) -> str | None:
+    """The name in a cell, or None if it is empty."""
+    cell = cell.as_py() if isinstance(cell, pa.Scalar) else cell
+    if _is_missing(cell):
+        return None
+    try:
+        return name_in(cell)
+    except ValueError:
+        raise UserError(
+            f"{where}: {ID!r} is {written(cell)}; must be {WHAT[NAME]}: mend or delete it"
+        ) from None
 
 
 def columns_of(path: str | Path) -> list[str]:
-    """The columns of a file of texts; raises `UserError` if it cannot be read."""
-    if user_files.format_of(path) == user_files.TXT:
+    """The own columns of a file of texts; raises `UserError` if it cannot be read."""
+    if not user_files.has_own_columns(path):
         return []
     return user_files.opened(path, user_files.TEXTS, "a text").columns
 

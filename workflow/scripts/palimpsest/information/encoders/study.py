@@ -33,6 +33,7 @@ from palimpsest.information.kinds import ENCODER_POSITIONS, MARKERS, RANDOM_MARK
 from palimpsest.models.folders import read_json
 from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.pretrained.embedders import EMBEDDERS
+from palimpsest.section import Asked
 from palimpsest.tables import user_files
 from palimpsest.tables.kinds import NAME as A_NAME
 from palimpsest.tables.kinds import Column, UserKind
@@ -45,6 +46,7 @@ DECODERS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 TEXT = Column("text", A_NAME, "the text of the record")
 LABEL = Column("label", A_NAME, "the label that a classifier is to give")
 GROUP = Column("group", A_NAME, "the group that the text is about, such as a gender")
+PASSES_TO_TRAIN = 3  # a backward pass takes the time of two forward passes
 FEWEST_TESTS = 50  # texts; fewer say little of a neuron
 
 
@@ -166,6 +168,22 @@ def outputs(settings: Settings, seeds: tuple[int, ...]) -> Iterator[str]:
     for group in groups(settings, seeds):
         for kind in kinds.OF_GIVEN:
             yield kind.path.format(language=group)
+
+
+def asked(settings: Settings, seeds: tuple[int, ...]) -> Iterator[Asked]:
+    """The encoders of all runs. Fine-tuning reads a text in a forward and a backward pass.
+
+    The tokens of a language's texts are expected ones, and those of a file are not known.
+    """
+    for study in studies(settings).values():
+        tokens = None
+        if study.language is not None:
+            n_texts = study.epochs * study.size * PASSES_TO_TRAIN + study.tests
+            tokens = n_texts * settings.corpus(study.language).expected_length()
+        for seed in seeds:
+            for variant in variants(settings.block("information")):
+                file = activations_of(study.name, variant, seed, ENCODER_POSITIONS[0])
+                yield Asked(study.folder, tokens, file)
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
