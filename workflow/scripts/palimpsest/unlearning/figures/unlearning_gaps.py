@@ -83,7 +83,8 @@ def gaps_note(gaps: pd.DataFrame, seeds: list[int]) -> str:
     note = (
         "Bars of a seed: 95 % intervals over strings and models. Arrows: the bar goes on, or the "
         "number of strings beyond the axis. Strings that no model was trained on, and strings to "
-        "be retained: the rise of their loss, as a share of the gap of equally hard forget strings; compare with retrain."
+        "be retained: the rise of their loss, as a share of the gap of equally hard forget "
+        "strings; compare with retrain."
     )
     if len(seeds) > 1:
         note += f" Bars of the mean: 95 % interval over {len(seeds)} seeds (Student)."
