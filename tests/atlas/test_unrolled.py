@@ -146,7 +146,7 @@ def by_fleet(request, tmp_path_factory):
 
 
 def apart_after(by_fleet, recipe: Recipe) -> list[float]:
-    """How far the unrolled steps are from the fleet's weights, as a share of their way; by epoch."""
+    """How far the unrolled steps are from the fleet's weights, over their way, by epoch."""
     trained, kept = copy(by_fleet[0]), by_fleet[1]
     trained.recipe = recipe
     of = trained.training()
