@@ -13,6 +13,7 @@ has. Grey means the two ends: doing nothing and retraining.
 from __future__ import annotations
 
 import functools
+import warnings
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from palimpsest import tables
 from palimpsest.arguments import WrongKind
+from palimpsest.figures.glyphs import find_glyphs
 from palimpsest.figures.libraries import colors, matplotlib, np, pd, plt
 from palimpsest.tables.kinds import Document, Kind
 
@@ -217,11 +219,15 @@ def _missing_column(draw: Callable, given: Sequence, error: KeyError) -> str | N
 def save(figure: plt.Figure, svg_path: str | Path) -> None:
     """Write the SVG, and a PNG to the same folder, atomically; equal figures give equal bytes.
 
-    Raises `UserError` if a file cannot be written.
+    A warning names characters that no installed font has. Raises `UserError` if a file cannot be
+    written.
     """
     svg_path = Path(svg_path)
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **RC}):
+    style = matplotlib.rc_context({**matplotlib.rcParamsDefault, **RC})
+    with style, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         settle(figure)
+        find_glyphs(figure, svg_path)
         with tables.replacing(svg_path.with_suffix(".png")) as temporary:
             figure.savefig(temporary, format="png", dpi=PNG_DPI, metadata={"Software": None})
         with tables.replacing(svg_path) as temporary:
