@@ -125,7 +125,7 @@ OF_FLEET = Recipe(
 )
 
 
-@pytest.fixture(scope="module", params=["opt-125m-twin", "llama-3.2-1b-twin", "gemma-3-270m-twin"])
+@pytest.fixture(scope="module", params=["opt-125m-twin", "llama-3.2-1b-twin"])
 def by_fleet(request, tmp_path_factory):
     """A training by the fleet, on strings of several lengths, with copies: its weights by epoch."""
     folder = tmp_path_factory.mktemp("fleet")
