@@ -153,7 +153,9 @@ def test_the_first_page_says_the_best_measure_with_ceiling_placebo_and_loss():
     rows = table(models=["opt-1.3b-twin"])
     rows.loc[rows["measure"] == "copies", "value"] = 0.99
     (said,) = sentences({kinds.ATLAS.name: rows})
-    assert said.text.startswith("Copies orders 64 training strings of L2 under opt-1.3b-twin")
+    assert said.text.startswith(
+        "Copies orders strings of L2 under opt-1.3b-twin, trained on 64, most"
+    )
     assert "0.99 [" in said.text
     for words in ("Retraining once more: 0.9;", "placebo: 0.02;", "a low loss: ", "of 3 measures"):
         assert words in said.note

@@ -9,6 +9,7 @@ from helpers.commands import MODELS, ROOT
 from palimpsest import manifests, tables
 from palimpsest.atlas import kinds
 from palimpsest.atlas.last_pass import last_pass
+from palimpsest.atlas.section import CHANGED
 from palimpsest.corpora import read_corpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.kinds import STRINGS
@@ -45,7 +46,7 @@ def made(tmp_path_factory):
     files = QueryFiles(
         jobs[0].dataset, weights, (str(folder / "passes.parquet"),), str(folder / "passes.json")
     )
-    last_pass.query.run([files], {"model_seeds": SEEDS}, asked)
+    last_pass.query.run([files], {"model_seeds": SEEDS, **CHANGED}, asked)
     return asked, jobs[0], weights, tables.read(folder / "passes.parquet", kinds.LAST_PASS), folder
 
 

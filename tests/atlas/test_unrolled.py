@@ -1,13 +1,28 @@
 """The exact derivative of a training, against trainings with other weights of strings."""
 
+from copy import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
+from helpers.commands import MODELS, ROOT
 from helpers.families import FAMILIES
 from helpers.string_gradients import strings, twin, weights_of
+from palimpsest import tables
+from palimpsest.atlas.attribution import Trained
 from palimpsest.atlas.unrolled import Training, unrolled
+from palimpsest.corpora import read_corpus
+from palimpsest.datasets.build import build
+from palimpsest.datasets.kinds import STRINGS
+from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import UserError
+from palimpsest.jobs.bench import Bench, TrainedWeights, holder_of
+from palimpsest.jobs.command import Assignment
+from palimpsest.jobs.finetune import Job, finetune
+from palimpsest.training.kept_weights import weights_by_epoch
 from palimpsest.training.recipe import Recipe
 
 # Copies: string 0 twice, strings 2 and 5 never
@@ -103,3 +118,55 @@ def test_another_training_is_refused():
     kept = dict(enumerate(trained(of, weighed(0, ALMOST_NONE))))
     with pytest.raises(UserError, match=r"after epoch 1, the unrolled training is \d+% of the way"):
         unrolled(of, ORDERS, BATCH, kept, TRAIN, MEASURED, N)
+
+
+OF_FLEET = Recipe(
+    3e-3, epochs=2, batch_size=4, weight_decay=0.1, gradient_clipping=0.5, checkpoint_every=0
+)
+
+
+@pytest.fixture(scope="module", params=["opt-125m-twin", "llama-3.2-1b-twin", "gemma-3-270m-twin"])
+def by_fleet(request, tmp_path_factory):
+    """A training by the fleet, on strings of several lengths, with copies: its weights by epoch."""
+    folder = tmp_path_factory.mktemp("fleet")
+    language = ROOT / "config/languages/L5.pcfg"
+    made = build(Sampler("L5", read_corpus(language), 0), "base", 10, 4, False)
+    made["count"] = np.where(made["count"] > 0, np.arange(len(made)) % 2 + 1, 0)
+    tables.write(folder / "strings.parquet", made, STRINGS)
+    asked = Assignment(
+        request.param, str(MODELS), str(language), OF_FLEET, "fleet", str(folder / "state")
+    )
+    names = ("strings.parquet", "trace.parquet", "manifest.json")
+    job = Job(*(str(folder / name) for name in names), checkpoints=str(folder / "weights"))
+    finetune(asked, [job])
+    files = weights_by_epoch(job.checkpoints)
+    bench = Bench(asked.run(job.dataset), holder_of(asked))
+    weights = TrainedWeights([str(path) for path in files.values()])
+    return Trained(bench, weights, list(files), unseen=0), [load_file(of) for of in files.values()]
+
+
+def apart_after(by_fleet, recipe: Recipe) -> list[float]:
+    """How far the unrolled steps are from the fleet's weights, over their way, by epoch."""
+    trained, kept = copy(by_fleet[0]), by_fleet[1]
+    trained.recipe = recipe
+    of = trained.training()
+    start, *ends = map(of.flat, kept)
+    state, number, found = (start, torch.zeros_like(start), torch.zeros_like(start)), 0, []
+    ones = torch.ones(len(trained.weighing.copies))
+    for order, end in zip(trained.orders(), ends, strict=True):
+        for begin in range(0, len(order), recipe.batch_size):
+            step = of.step(order[begin : begin + recipe.batch_size], number)
+            state, number = tuple(part.detach() for part in step(*state, ones)), number + 1
+        found.append(float((state[0] - end).norm() / (end - start).norm()))
+    return found
+
+
+def test_the_steps_are_those_of_the_fleet(by_fleet):
+    assert max(apart_after(by_fleet, OF_FLEET)) < 1e-4
+
+
+@pytest.mark.parametrize(
+    "broken", [{"weight_decay": 0.0}, {"gradient_clipping": 1e9}, {"warmup_ratio": 0.3}]
+)
+def test_other_steps_are_told_from_those_of_the_fleet(by_fleet, broken):
+    assert min(apart_after(by_fleet, replace(OF_FLEET, **broken))) > 1e-3

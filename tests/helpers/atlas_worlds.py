@@ -145,6 +145,7 @@ def last_pass_of(runs: list[PlantedRun]) -> pd.DataFrame:
             **_of_tokens(loss if other is run else 2.0, n, chance),
             "vector": chance.standard_normal(4),
             "seconds": 2.0,
+            **_of_changed(loss if other is run else None),
         }
         for run in runs
         for other in runs
@@ -162,6 +163,19 @@ def _of_tokens(loss: float, n: int, chance: np.random.Generator) -> dict[str, np
         "means": np.full(n, -1.0),
         "deviations": np.full(n, 0.5),
         "ranks": chance.integers(1, 3, n).astype(float),
+    }
+
+
+def _of_changed(loss: float | None) -> dict:
+    """What the run's own model says of eight neighbours, and of a string after others."""
+    if loss is None:
+        losses = {"neighbours": [], "prefixed": [], "lowercase": []}
+    else:
+        losses = {"neighbours": loss + np.arange(8) / 8, "prefixed": [1.5 * loss], "lowercase": []}
+    seconds = {"neighbours": 8.0, "prefixed": 5.0, "lowercase": np.nan}
+    return {
+        **{name: np.asarray(values, dtype=np.float32) for name, values in losses.items()},
+        **{f"{name}_seconds": np.nan if loss is None else of for name, of in seconds.items()},
     }
 
 

@@ -285,7 +285,7 @@ class Sentences(Words):
 
 
 # Of the whole report, in sentences: with every section of invented tables, and of the tour
-MOST_OF_ALL, MOST_OF_A_TOUR = 9_000, 3_000
+MOST_OF_ALL, MOST_OF_A_TOUR = 7_000, 3_000
 MOST_WORDS = {"index": 400, **dict.fromkeys(NAMES, 900)}  # before what is folded
 
 

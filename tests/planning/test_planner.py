@@ -10,7 +10,7 @@ from palimpsest.planning.assumptions import TWIN_START_SECONDS
 from palimpsest.planning.memory import GB
 from palimpsest.planning.plan import Planner
 from palimpsest.planning.summary import additions, summary
-from palimpsest.planning.wall_time import at_least, longest_chain
+from palimpsest.planning.wall_time import at_least, gpu_hours_left, longest_chain
 from palimpsest.regimes import SINGLE, LeaveOneOut, OnePass, Removals, Replicates
 from palimpsest.requests import CHECKPOINTS, Runs
 from palimpsest.section import Derived
@@ -318,8 +318,21 @@ def test_the_plan_says_who_asks_for_what():
     assert sum(sum(of_models.values()) for of_models in whole.bill.added.values()) == total
     assert set(whole.bill.added["exact"]) == {"opt-1.3b-twin"}
     assert "extraction" not in whole.bill.added  # it reads what others train
-    header, _, *rows, _, last = additions(whole.bill.added).splitlines()
-    assert header.split() == ["asked", "for", "by", "runs", "models"]
-    assert rows[2].split() == ["exact", "260", "opt-1.3b-twin"]
-    assert last.split() == ["all", f"{total:,}"]
-    assert additions({}) == ""
+    parts = whole.bill.parts
+    assert (
+        sum(len(runs.seeds) * runs.trainings for own, _ in parts.values() for runs in own) == total
+    )
+    assert [one for _, derived in parts.values() for one in derived] == whole.derived
+    header, _, *rows, _, last = additions(
+        whole.bill.added, {"exact": 3}, {"exact": 5}, 7
+    ).splitlines()
+    assert header.split() == ["asked", "for", "by", "runs", "unlearned", "GPU", "time", "models"]
+    assert rows[2].split() == ["exact", "260", "5", "3", "h", "opt-1.3b-twin"]
+    assert last.split() == ["all", f"{total:,}", "5", "7", "h"]
+    assert additions({}, {}, {}, 0) == ""
+
+
+def test_the_hours_of_sections_and_studies_are_those_of_all(default):
+    parts = default.bill.parts.values()
+    hours = [gpu_hours_left(default.planner.rows(*part)) for part in parts]
+    assert sum(hours) == pytest.approx(gpu_hours_left(default.plan))

@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 from markupsafe import Markup
 
-from helpers.reports import CLAIMS, HEADLINE, Page, Unfolded, claim, rendered
+from helpers.reports import CLAIMS, HEADLINE, UNKNOWN, Page, Unfolded, answer, claim, rendered
 from palimpsest import report
 from palimpsest.memorisation.section import SECTION as MEMORISATION
+from palimpsest.report.answers import by_question
 from palimpsest.report.pages import section as shown
 from palimpsest.report.part import Answer, Chapter, Part, Sentence, part_of
 
@@ -91,10 +92,22 @@ def test_sentences_answer_where_no_claim_was_tested(sentences, n_tests, is_lacki
     assert made["first"] is None
 
 
+def test_evidence_with_an_interval_comes_before_any_without():
+    rows = pd.DataFrame(
+        [
+            answer("m", evidence="retraining", **UNKNOWN),
+            answer("m", evidence="same-frequency"),
+            answer("n", evidence="retraining", **UNKNOWN),
+        ]
+    )
+    ((first, second),) = [one["rows"] for one in by_question(rows)]
+    assert (first["evidence"], second["evidence"]) == ("same-frequency", "retraining")
+
+
 def test_an_answer_says_its_number_and_its_tables():
     first, _ = part_of(MEMORISATION, {}).answers
     assert first.tables == ("tradeoff",)
-    assert "minus that share of strings never trained on" in first.statistic
+    assert "beyond strings never trained on" in first.statistic
 
 
 def alone(folder, n):

@@ -55,10 +55,10 @@ def test_pretrained_models_come_first_and_say_where_they_are_from():
         "scale": "pretrained",
         "parameters": "1.32 billion",
         "begins": "facebook/opt-1.3b, revision abc",
-        "trained": "deepspeed, bfloat16",
+        "trained_by": "deepspeed, bfloat16",
     }
     (adapted,) = rows([{**FULL, "adapter_rank": 8}])
-    assert adapted["trained"] == "deepspeed, bfloat16, only adapters (LoRA of rank 8)"
+    assert adapted["trained_by"] == "deepspeed, bfloat16, only adapters (LoRA of rank 8)"
     assert (twin["scale"], twin["parameters"]) == ("twin", "58,600")
     assert twin["begins"] == "random weights"
 

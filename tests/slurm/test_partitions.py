@@ -39,6 +39,12 @@ def request(threads: int = 1, **resources) -> Request:
     return Request("train", resources, threads)
 
 
+def test_of_equal_partitions_the_one_that_has_gpus_is_named(tmp_path):
+    site = partitions(tmp_path, {"cpu": {"max_mem_mb": 9}, "gpu": {"max_mem_mb": 9, "max_gpu": 1}})
+    assert "(gpu)" in str(shortage(request(mem_mb=10, gpu=1), site))
+    assert "(cpu)" in str(shortage(request(mem_mb=10), site))
+
+
 @pytest.mark.parametrize(
     ("wants", "refused"),
     [

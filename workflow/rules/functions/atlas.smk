@@ -51,7 +51,7 @@ def weights_of_seeds(wildcards):
 
 
 def seeds_of_weights(wildcards):
-    return {"model_seeds": passing(wildcards)}
+    return atlas_section.of_last_pass(passing(wildcards))
 
 
 def passing(wildcards):

@@ -28,6 +28,7 @@ from palimpsest.planning.bill import Bill, Made, made_by, of_everything, of_targ
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
 from palimpsest.planning.summary import additions, only_asked, summary
+from palimpsest.planning.wall_time import gpu_hours_left
 from palimpsest.requests import FOLDER, WEIGHTS, Runs, Unfinished, merged
 from palimpsest.section import Asked, Derived, Part, Section, nothing
 from palimpsest.sections import FIGURES, NAMES, SECTIONS, interventions_of
@@ -325,7 +326,11 @@ class Experiment:
         whole = summary(self.plan, self.planner.hardware, self.bill.derived)
         asked = only_asked(lines(self._asked_alone, self.settings.models, self.planner.hardware))
         alone = f"What {', '.join(self.planned)} needs:" if self.planned else ""
-        return "\n\n".join(filter(None, (alone, additions(self.bill.added), whole, asked)))
+        parts = self.bill.parts.items()
+        hours = {name: gpu_hours_left(self.planner.rows(*part)) for name, part in parts}
+        n_derived = {name: sum(one.n for one in derived) for name, (_, derived) in parts}
+        added = additions(self.bill.added, hours, n_derived, gpu_hours_left(self.plan))
+        return "\n\n".join(filter(None, (alone, added, whole, asked)))
 
     @property
     def _asked_alone(self) -> dict[str, list[Asked]]:

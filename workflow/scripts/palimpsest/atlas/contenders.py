@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +26,7 @@ from palimpsest.atlas.kinds import EKFAC, MAGIC, TRACIN, TRAK
 from palimpsest.atlas.passes import Passes
 from palimpsest.audit.extraction import log10_samples
 from palimpsest.audit.membership import ATTACKS, Given
+from palimpsest.audit.membership.attack import LOWERCASE
 from palimpsest.audit.passes import Pass
 from palimpsest.density.kernel import log_density_of_others
 from palimpsest.density.kinds import GAUSSIAN
@@ -44,6 +45,7 @@ UNSEEN, LANGUAGE = "unseen strings", "the language"
 GRADIENTS_AT_END, CHECKPOINTS = "the last weights", "the weights of all epochs"
 OTHER_SEEDS = "models of other seeds"
 EVERY_STEP = "every step of the training"
+CHANGED, LOWER_CASE = "changed strings", "texts in lower case"
 RETRAINING = "retraining"
 # Measures by gradients: the method that makes them, and what it needs
 GRADIENTS = {
@@ -86,7 +88,9 @@ class Cell:
         """What is known, of the needs of contenders that not every run can have."""
         if self.passes is None:
             return set()
-        return {GRADIENTS_AT_END, OTHER_SEEDS} if self.passes.n_references else {GRADIENTS_AT_END}
+        needs = {GRADIENTS_AT_END, CHANGED}
+        needs |= {OTHER_SEEDS} if self.passes.n_references else set()
+        return needs | ({LOWER_CASE} if LOWERCASE in self.passes.changed else set())
 
     @cached_property
     def distances(self) -> np.ndarray:
@@ -158,6 +162,17 @@ def by_distribution(name: str) -> Contender:
         return attack.score(cell.passes.given(cell.passes.trained))
 
     return Contender(name, GRADIENTS_AT_END, attack.source, amount)
+
+
+def by_change(name: str, needs: str = CHANGED) -> Contender:
+    """An attack of the section audit that needs changed strings."""
+    attack = ATTACKS[name]
+
+    def amount(cell: Cell) -> np.ndarray:
+        given = cell.passes.given(cell.passes.trained)
+        return attack.score(replace(given, changed=cell.passes.changed))
+
+    return Contender(name, needs, attack.source, amount)
 
 
 def by_reference(name: str, fewest: int = 1) -> Contender:
@@ -315,12 +330,16 @@ CONTENDERS = (
         against_stand_ins,
     ),
     by_distribution("min_k_plus"),
+    by_change("neighbours"),
+    by_change("recall"),
+    by_change("lowercase", LOWER_CASE),
     by_reference("reference"),
     by_reference("lira", FEWEST_FOR_SPREAD),
     by_reference("rmia"),
     by_reference("ez_mia"),
 )
-NOT_ALWAYS = {GRADIENTS_AT_END, OTHER_SEEDS}
+NOT_ALWAYS = {GRADIENTS_AT_END, OTHER_SEEDS, CHANGED, LOWER_CASE}
+BY_CHANGE = tuple(of.name for of in CONTENDERS if of.needs in (CHANGED, LOWER_CASE))
 WITH_STARTS = tuple(contender.name for contender in CONTENDERS if contender.start)
 
 # Measures of what a removed string (row) does to the loss of another (column), from strings alone

@@ -20,6 +20,7 @@ from palimpsest import manifests, token_losses, traces
 from palimpsest.atlas import kinds
 from palimpsest.atlas.agreement import SHUFFLE_SEED, Agreement, MeanAgreement
 from palimpsest.atlas.contenders import (
+    BY_CHANGE,
     CURVE,
     GRADIENTS_AT_END,
     ITSELF,
@@ -39,6 +40,7 @@ from palimpsest.atlas.kinds import AGAIN, AMOUNT, APART, CROSS, HALVES, RANK, SI
 from palimpsest.atlas.kinds import UNSEEN as UNSEEN_HALVES
 from palimpsest.atlas.passes import Passes
 from palimpsest.atlas.truth import RUN, rows_of_run
+from palimpsest.audit.membership import ATTACKS
 from palimpsest.corpora.files import read_grammar
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.making import makes, reads
@@ -179,10 +181,15 @@ def seconds_of(manifest: dict, removals: dict) -> dict[str, float]:
 
 
 def seconds_of_passes(passes: Passes, training: float) -> dict[str, float]:
-    """Core-seconds of one pass, and of a pass of each model with the training of the references."""
+    """Core-seconds of one pass, and of a pass of each model with the training of the references.
+
+    Of attacks with changed strings, by their names: those of both passes.
+    """
+    changed = {name: ATTACKS[name].needs[0] for name in BY_CHANGE}
     return {
         GRADIENTS_AT_END: passes.seconds.mean(),
         OTHER_SEEDS: passes.seconds.sum() + passes.n_references * training,
+        **{name: passes.seconds_of_changed(version) for name, version in changed.items()},
     }
 
 

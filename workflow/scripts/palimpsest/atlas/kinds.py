@@ -34,8 +34,9 @@ placebo_influence float?: the same difference of a string that none of the train
 start float?: epoch at which contextual memorisation by retraining starts; null if it never does
 start_again float?: the same with other initial weights and another order of the strings
 needs str: what a measure needs beside the model: the last epoch's losses, the losses of all epochs,
-    the strings, unseen strings, the language, the last weights, those of all epochs, models of
-    other seeds, every step of the training, or retraining
+    the strings, unseen strings, the language, the last weights, these and changed strings (or
+    texts in lower case), the weights of all epochs, models of other seeds, every step of the
+    training, or retraining
 amount float?: how much the string is memorised, by the measure: the higher, the more; null if the
     measure does not apply to the string
 measured_start float?: epoch at which memorisation starts, by the measure; null if it never does, or
@@ -110,7 +111,8 @@ LAST_PASS = Kind(
     "says of each token; the models are the run's own and those of the other seeds.",
     f"{OF_RUN}/last_pass.parquet",
     columns(
-        f"{RUN} model_seed string_id log_probs means deviations ranks vector seconds",
+        f"""{RUN} model_seed string_id log_probs means deviations ranks vector seconds
+        neighbours neighbours_seconds prefixed prefixed_seconds lowercase lowercase_seconds""",
         model_seed="int: seed of the run that trained the model",
         log_probs="vector: log probability of each predicted token, nats",
         means="vector: mean log probability of a token that the model itself draws in its place, "
@@ -120,6 +122,16 @@ LAST_PASS = Kind(
         "probable",
         vector="vector: mean of the last hidden states over the string, of length 1",
         seconds="float: core-seconds of the model's pass over all strings",
+        neighbours="vector: loss of each of eight strings with other symbols (words of texts) in a "
+        "fifth of the places, nats per token; empty for models of other seeds; NaN: not trained "
+        "on, or no other symbol",
+        neighbours_seconds="float?: core-seconds of the pass over these strings; null without it",
+        prefixed="vector: loss of the string after seven unseen strings, or as many as the model "
+        "takes, nats per token; empty and NaN as above, NaN if it takes none",
+        prefixed_seconds="float?: the same of these strings",
+        lowercase="vector: loss of the text in lower case, nats per token; empty for strings of "
+        "symbols; else as above",
+        lowercase_seconds="float?: the same of these strings",
     ),
 )
 LAST_PASS_MANIFEST = f"{OF_RUN}/last_pass.manifest.json"

@@ -10,6 +10,7 @@ import pandas as pd
 import torch
 
 from palimpsest.atlas import kinds
+from palimpsest.atlas.changed_strings import ChangedStrings
 from palimpsest.audit.measuring import of_batch
 from palimpsest.density.embedding import mean_hidden
 from palimpsest.jobs.bench import Bench, TrainedWeights
@@ -22,18 +23,26 @@ OF_TOKENS = ("log_probs", "means", "deviations", "ranks")
 
 @query("atlas", "last pass", kinds.LAST_PASS)
 def last_pass(
-    bench: Bench, weights: TrainedWeights, numbers: np.ndarray, *, model_seeds: Sequence[int]
+    bench: Bench,
+    weights: TrainedWeights,
+    numbers: np.ndarray,
+    *,
+    model_seeds: Sequence[int],
+    neighbours: int,
+    prefixes: int,
 ) -> list[pd.DataFrame]:
     """The table `last_pass` of one run, for some of the models.
 
-    `model_seeds` are those of the runs that trained the models, in the order of the weights.
+    `model_seeds` are those of the runs that trained the models, in the order of the weights. Only
+    the model of the run itself passes over changed strings, see `ChangedStrings`.
     """
-    rows = [
-        pd.DataFrame(_columns(bench, bench.holder.open([weights.of_run(number)]))).assign(
-            **bench.keys, model_seed=model_seeds[number]
-        )
-        for number in numbers
-    ]
+    changed = ChangedStrings(bench, neighbours, prefixes)
+    rows = []
+    for number in numbers:
+        models, seed = bench.holder.open([weights.of_run(number)]), model_seeds[number]
+        of_changed = changed.columns(models if seed == bench.keys["seed"] else None)
+        columns = {**_columns(bench, models), **of_changed}
+        rows.append(pd.DataFrame(columns).assign(**bench.keys, model_seed=seed))
     return [pd.concat(rows)[kinds.LAST_PASS.names]]
 
 

@@ -14,7 +14,12 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.audit.membership import Given
-from palimpsest.audit.membership.attack import Retrained
+from palimpsest.audit.membership.attack import (
+    LOWERCASE,
+    NEIGHBOURS,
+    PREFIXED,
+    Retrained,
+)
 from palimpsest.audit.passes import Pass
 
 
@@ -64,6 +69,10 @@ class Passes:
         """float[models]: core-seconds of each model's pass."""
         return np.array([frame["seconds"].iloc[0] for frame in self.frames])
 
+    def seconds_of_changed(self, version: str) -> float:
+        """Core-seconds of the pass over changed strings, and over the strings themselves."""
+        return self.seconds[0] + self.frames[0][f"{version}_seconds"].iloc[0]
+
     @property
     def trained(self) -> np.ndarray:
         """int[trained]: rows of the training strings, in the dataset's order."""
@@ -87,6 +96,17 @@ class Passes:
     def given(self, rows: np.ndarray) -> Given:
         """What an attack without a reference is given of the strings in some rows."""
         return Given(self.strings["text"].iloc[rows].tolist(), self.pass_of(rows))
+
+    @cached_property
+    def changed(self) -> dict[str, Pass]:
+        """Passes of changed training strings by the run's model; of them, only losses are known."""
+        found = {}
+        for version in (LOWERCASE, NEIGHBOURS, PREFIXED):
+            losses = np.concatenate(self.frames[0][version].iloc[self.trained].to_list())
+            if len(losses):
+                once, unknown = np.ones(len(losses), dtype=int), np.full(len(losses), np.nan)
+                found[version] = Pass(once, -losses.astype(float), *[unknown] * 4)
+        return found
 
     @cached_property
     def beside_references(self) -> tuple[np.ndarray, Given]:

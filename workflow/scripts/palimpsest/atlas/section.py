@@ -29,6 +29,7 @@ LAST_PASS = "palimpsest.atlas.last_pass:last_pass"
 REMOVED_TOKENS = "palimpsest.atlas.removed_tokens:removed_tokens"
 OF_REMOVALS = ("base", REMOVALS, REMOVALS_AGAIN)  # variants, in the order of this query's weights
 EARLIER, LATER = "earlier", "later"
+CHANGED = {"neighbours": 8, "prefixes": 7}  # for each string, as in the audit by default
 
 
 def cells(settings: Settings) -> list[Runs]:
@@ -91,6 +92,11 @@ def own_first(seeds: Sequence[int], seed: int) -> list[int]:
     return [seed, *(other for other in seeds if other != seed)]
 
 
+def of_last_pass(model_seeds: Sequence[int]) -> dict:
+    """The values of the query of the last pass, by models of these seeds."""
+    return {"model_seeds": model_seeds, **CHANGED}
+
+
 def outputs(settings: Settings) -> Iterator[str]:
     block = settings.block("atlas")
     left_out = set() if block["gradients"] else set(kinds.OF_GRADIENTS)
@@ -128,7 +134,7 @@ def _last_passes(settings: Settings, runs: Runs) -> Iterator[Unfinished]:
     for seed, dataset in zip(runs.seeds, runs.datasets, strict=True):
         seeds = own_first(runs.seeds, seed)
         weights = replace(runs, seeds=tuple(seeds)).paths(WEIGHTS_PATH)
-        yield query_of(settings, runs, dataset, weights, LAST_PASS, {"model_seeds": seeds})
+        yield query_of(settings, runs, dataset, weights, LAST_PASS, of_last_pass(seeds))
 
 
 def limits(settings: Settings) -> Iterator[tuple[str, str]]:
@@ -142,7 +148,7 @@ def limits(settings: Settings) -> Iterator[tuple[str, str]]:
         yield (
             "atlas/last_pass",
             "is false, so Min-K%++, discoverable extraction, the density of hidden states and "
-            "attacks with reference models are left out",
+            "attacks with changed strings or reference models are left out",
         )
     elif len(settings.seeds) < 2:
         yield (

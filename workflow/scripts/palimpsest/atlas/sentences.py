@@ -29,10 +29,10 @@ def sentences(tables: Mapping[str, pd.DataFrame]) -> Iterator[Sentence]:
 
 def of_best(cell: Mapping, rows: pd.DataFrame) -> Sentence:
     found = best(rows, 1)
-    about = f"{cell['size']} training strings of {cell['language']} under {cell['model']}"
+    about = f"strings of {cell['language']} under {cell['model']}, trained on {cell['size']},"
     if found.empty:
         return Sentence(
-            f"How much each of the {about} is memorised has no order.",
+            f"How much {about} are memorised has no order.",
             "All of them have one exact value, or each measure gives them one; other strings would "
             "decide.",
         )

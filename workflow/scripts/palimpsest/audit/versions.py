@@ -13,6 +13,8 @@ from palimpsest.audit.membership.attack import LOWERCASE, NEIGHBOURS, PREFIXED, 
 
 TEXT = "text"  # the version of a text that is unchanged
 WORD = re.compile(r"\w+")
+SYMBOL = re.compile(r"\S+")  # of a formal language
+BREAK = "\n\n"  # after each text that stands before another one
 DIGITS = re.compile(r"[0-9]")
 REPLACED = 0.2  # share of the words of a text that a neighbour has others for
 
@@ -41,6 +43,8 @@ def versions(
     prefixes: int,
     secrets: int = 0,
     seed: int = 0,
+    word: re.Pattern = WORD,
+    after_prefix: str = BREAK,
 ) -> dict[str, Versions]:
     """The versions with some names. All have all texts, but `prefixed`.
 
@@ -53,6 +57,8 @@ def versions(
     neighbours : changed texts for each record
     prefixes : records before a text in the version `prefixed`, from at most half of their groups
     secrets : other values of the digits of each record; with 0, there is no such version
+    word : what a neighbour replaces
+    after_prefix : what stands after each of the prefixes
 
     What is drawn for a text follows from the text and the seed, so one more text changes the
     versions of few others.
@@ -65,12 +71,12 @@ def versions(
         letters = [len(text[:n].lower()) for text, n in pairs]
         found[LOWERCASE] = Versions([text.lower() for text in texts], letters, rows)
     if NEIGHBOURS in names:
-        found[NEIGHBOURS] = _neighbours(texts, prompts, neighbours, seed)
+        found[NEIGHBOURS] = _neighbours(texts, prompts, neighbours, seed, word)
     if PREFIXED in names:
         groups = rows if groups is None else groups
         before = _prefix(texts, unseen, groups, prefixes, seed)
         if before:
-            found[PREFIXED] = _prefixed(texts, prompts, groups, before)
+            found[PREFIXED] = _prefixed(texts, prompts, groups, before, after_prefix)
     if SECRETS in names and secrets:
         found[SECRETS] = _secrets(texts, prompts, secrets, seed)
     return found
@@ -110,7 +116,11 @@ def _prefix(
 
 
 def _prefixed(
-    texts: Sequence[str], prompts: Sequence[int], groups: np.ndarray, before: list[int]
+    texts: Sequence[str],
+    prompts: Sequence[int],
+    groups: np.ndarray,
+    before: list[int],
+    after_prefix: str,
 ) -> Versions:
     """Each text after the same others. Texts of their groups are left out.
 
@@ -118,25 +128,27 @@ def _prefixed(
     are no members would have this help.
     """
     rows = np.flatnonzero(~np.isin(groups, groups[before]))
-    prefix = "".join(f"{texts[place]}\n\n" for place in before)
+    prefix = "".join(texts[place] + after_prefix for place in before)
     letters = [len(prefix) + prompts[row] for row in rows]
     return Versions([prefix + texts[row] for row in rows], letters, rows)
 
 
-def _neighbours(texts: Sequence[str], prompts: Sequence[int], n: int, seed: int) -> Versions:
+def _neighbours(
+    texts: Sequence[str], prompts: Sequence[int], n: int, seed: int, word: re.Pattern
+) -> Versions:
     """`n` neighbours of each text: a share of its words is replaced by words of another text.
 
     A word is replaced by one of the same length in letters, or of the nearest length, so that the
     neighbour is as long as the text.
     """
-    words = [sorted({*WORD.findall(text)}) for text in texts]
+    words = [sorted({*word.findall(text)}) for text in texts]
     digests = [_digest(text, seed) for text in texts]
     order = np.argsort(digests)
     ring = np.array(digests, dtype=np.uint64)[order]
     made, letters = [], []
     for place, (text, own) in enumerate(zip(texts, prompts, strict=True)):
         chance = np.random.default_rng(digests[place])
-        spans = [found.span() for found in WORD.finditer(text, own)]
+        spans = [found.span() for found in word.finditer(text, own)]
         n_replaced = max(1, round(REPLACED * len(spans))) if spans else 0
         # The text that follows a number on the ring of all texts: a new one takes few numbers.
         draws = chance.integers(2**64, size=n, dtype=np.uint64)
@@ -168,4 +180,7 @@ def _digest(text: str, seed: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed} {text}".encode()).digest()[:8])
 
 
-__all__ = ["LOWERCASE", "NEIGHBOURS", "PREFIXED", "SECRETS", "TEXT", "Versions", "versions"]
+__all__ = [
+    *("LOWERCASE", "NEIGHBOURS", "PREFIXED", "SECRETS", "SYMBOL", "TEXT", "WORD"),
+    *("Versions", "versions"),
+]

@@ -88,13 +88,18 @@ def probability(p_value: float) -> str:
 
 
 def memorised_rows(memorised: pd.DataFrame) -> list[dict]:
-    """Per model, language, embedding and measure: support and start, trained and unseen strings."""
+    """Per model, language, embedding and measure: support and start, trained and unseen strings.
+
+    Measures by which trained and unseen strings cannot be compared are left out.
+    """
     rows = []
     for row, table in groups(memorised, ["language", "model", "embedding"]):
         for measure, name in MEASURES.items():
             own = table[table["measure"] == measure]
             parts = associations(own)
             difference = compared(parts)
+            if pd.isna(difference.mean):
+                continue
             never = own.groupby("string_role")["share_never_memorised"].mean()
             rows.append(
                 {

@@ -10,7 +10,6 @@ from markupsafe import Markup
 from palimpsest.estimates import with_interval
 from palimpsest.information import kinds
 from palimpsest.information.claims import QUESTIONS
-from palimpsest.information.claims.claim_statistics import EXPECTED
 from palimpsest.information.claims.rows import MEMORISATION
 from palimpsest.information.epochs import BEYOND, NEIGHBOURS, changes, starts
 from palimpsest.information.interventions import FRESH, REPEATED
@@ -21,15 +20,7 @@ from palimpsest.report.part import NOTHING, Chapter, Part
 from palimpsest.report.templates import given, groups, mean_over_seeds, shown, template
 from palimpsest.statistics import Interval, student
 
-OF_SHARE = (
-    "accuracy",
-    "accuracy_agrees",
-    "accuracy_disagrees",
-    "memorised",
-    "memorised_unseen",
-    "two_norm",
-    "frobenius",
-)
+OF_SHARE = ("accuracy", "memorised", "memorised_unseen")
 PERMUTED = PLACEBOS[INFORMATION][0]
 
 
@@ -108,21 +99,9 @@ def trend_rows(information: pd.DataFrame) -> list[dict]:
                 **row,
                 "intervention": MEMORISATION[row["intervention"]],
                 **{name: with_interval(interval) for name, interval in found.items()},
-                **{
-                    f"{name}_reading": reading(found[name], EXPECTED[row["intervention"], name])
-                    for name in MEASURES
-                },
             }
         )
     return rows
-
-
-def reading(change: Interval, expected: int) -> str:
-    if not change.lower < change.upper:
-        return "cannot tell"
-    if change.lower > 0 or change.upper < 0:
-        return "as expected" if np.sign(change.mean) == expected else "opposite"
-    return "cannot tell"
 
 
 def share_rows(information: pd.DataFrame) -> list[dict]:

@@ -23,7 +23,6 @@ from palimpsest.report.templates import (
 from palimpsest.statistics import NO_INTERVAL, Interval, student
 
 AGREEMENT = ("threshold_error", "start_error", "score_error", "same_verdict")
-GROUPS = ("all", "repeated", "single")
 ERRORS = ("mean_error", "mean_absolute_error", "same_verdict")
 in_two_lines = partial(with_interval, separator="\n")
 
@@ -32,7 +31,8 @@ def part(tables: Mapping[str, pd.DataFrame], start_rule: str = "after_last_miss"
     """The section's part of the report, which says by which rule memorisation starts.
 
     `tables` maps the kinds `tradeoff`, `agreement`, `approximation`, `learning` and `exposure` to
-    stacked tables. If one is empty or absent, the text about it is left out.
+    stacked tables. If one is empty or absent, the text about it is left out; that on `agreement`
+    also if there is `approximation`, which says the same of more strings.
     """
     html = template(__file__, "report.html.j2").make_module({"start_rule": start_rule})
     tradeoff, agreement, approximation, learning, exposure = given(
@@ -44,7 +44,7 @@ def part(tables: Mapping[str, pd.DataFrame], start_rule: str = "after_last_miss"
         STUDIES["exposure"].kind,
     )
     thresholds = (
-        rows_of(agreement_rows, agreement),
+        rows_of(agreement_rows, agreement if approximation.empty else agreement.head(0)),
         rows_of(false_alarm_rows, tradeoff),
         rows_of(still_learning_rows, learning),
     )
@@ -127,7 +127,7 @@ def still_learning_rows(learning: pd.DataFrame) -> list[dict]:
 def approximation_rows(approximation: pd.DataFrame) -> list[dict]:
     """Per language and measure: the approximation's start compared with leave-one-out.
 
-    Values and the ends of their intervals are averaged over models and seeds.
+    All strings together; values and the ends of their intervals are averaged over models and seeds.
     """
     starts = approximation[approximation["quantity"] == "start"]
     rows = []
@@ -141,10 +141,9 @@ def approximation_rows(approximation: pd.DataFrame) -> list[dict]:
                 "n_strings": number(cells["all", "correlation"].n_strings),
                 "both_start": number(cells["all", "mean_error"].n_strings),
                 **{
-                    name: in_two_lines(cells.get((name, "correlation"), NO_INTERVAL))
-                    for name in GROUPS
+                    name: in_two_lines(cells.get(("all", name), NO_INTERVAL))
+                    for name in ("correlation", *ERRORS)
                 },
-                **{name: in_two_lines(cells.get(("all", name), NO_INTERVAL)) for name in ERRORS},
             }
         )
     return rows

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from palimpsest.configuration.settings import Settings
 from palimpsest.paths import MANIFEST, REPLICATES_MANIFEST
@@ -22,12 +22,13 @@ class Bill:
     """The runs to train, the models to make from them, and which block adds how many runs.
 
     `added` has the trainings by model, for each section and part that trains more than those before
-    it.
+    it, and `parts` these runs, with the models that the section makes from trained ones.
     """
 
     requests: list[Runs]
     derived: list[Derived]
-    added: dict[str, dict[str, int]]
+    added: dict[str, dict[str, int]] = field(default_factory=dict)
+    parts: dict[str, tuple[list[Runs], list[Derived]]] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,9 @@ def of_everything(
     sections: Sequence[Section], settings: Settings, requests: list[Runs], derived: list[Derived]
 ) -> Bill:
     added: dict[str, dict[str, int]] = {}
-    _add(added, _blocks(sections, settings))
-    return Bill(requests, derived, added)
+    parts: dict[str, list[Runs]] = {}
+    _add(added, parts, _blocks(sections, settings))
+    return Bill(requests, derived, added, _with_derived(parts, sections, settings, derived))
 
 
 def of_targets(
@@ -79,8 +81,9 @@ def of_targets(
             return None
     chosen = [(block, own) for block, own in _blocks(sections, settings) if _key(block) in keys]
     added: dict[str, dict[str, int]] = {}
+    parts: dict[str, list[Runs]] = {}
     in_graph = None if made is None else made.keys(requests)
-    needed |= _add(added, chosen, in_graph) | (in_graph or set())
+    needed |= _add(added, parts, chosen, in_graph) | (in_graph or set())
     for job in jobs:
         if not needed.isdisjoint(of_job := set(_each(job))):
             needed |= of_job
@@ -92,9 +95,25 @@ def of_targets(
     if more := _beyond(added, found):
         added[SAME_JOBS] = more
     if made is not None:
-        return Bill(found, [derived[place] for place in made.derived], added)
-    own = [one for each in sections if each.name in keys for one in each.derived(settings)]
-    return Bill(found, own, added)
+        own = [derived[place] for place in made.derived]
+    else:
+        own = [one for each in sections if each.name in keys for one in each.derived(settings)]
+    return Bill(found, own, added, _with_derived(parts, sections, settings, own))
+
+
+def _with_derived(
+    parts: Mapping[str, list[Runs]],
+    sections: Iterable[Section],
+    settings: Settings,
+    derived: Iterable[Derived],
+) -> dict[str, tuple[list[Runs], list[Derived]]]:
+    """The runs of each block with those of the models made from trained ones that are its own."""
+    by_section = {each.name: [*each.derived(settings)] for each in sections}
+    chosen = [*derived]
+    return {
+        name: (runs, [one for one in by_section.get(name, []) if one in chosen])
+        for name, runs in parts.items()
+    }
 
 
 def made_by(
@@ -154,7 +173,10 @@ def _each(requests: Iterable[Runs]) -> Iterator[Run]:
 
 
 def _add(
-    added: dict[str, dict[str, int]], blocks: Iterable[Block], only: set[Run] | None = None
+    added: dict[str, dict[str, int]],
+    parts: dict[str, list[Runs]],
+    blocks: Iterable[Block],
+    only: set[Run] | None = None,
 ) -> set[Run]:
     """Count the runs of blocks that those before them do not train; return all runs.
 
@@ -164,10 +186,14 @@ def _add(
     for block, settings in blocks:
         for runs in block.requests(settings):
             own = {*_each([runs])}
-            for new in (own if only is None else own & only) - seen:
-                seen.add(new)
-                of_block = added.setdefault(block.name, {})
-                of_block[runs.model] = of_block.get(runs.model, 0) + runs.trainings
+            new = (own if only is None else own & only) - seen
+            if not new:
+                continue
+            seen |= new
+            of_block = added.setdefault(block.name, {})
+            of_block[runs.model] = of_block.get(runs.model, 0) + len(new) * runs.trainings
+            seeds = tuple(seed for seed in runs.seeds if (runs.key, seed) in new)
+            parts.setdefault(block.name, []).append(replace(runs, seeds=seeds))
     return seen
 
 

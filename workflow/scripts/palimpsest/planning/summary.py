@@ -12,7 +12,7 @@ from palimpsest.planning.wall_time import at_least, gpu_hours_left, longest_chai
 from palimpsest.section import Derived
 
 HEADER = (
-    "model", "runs", "left", "GPUs", "per GPU", "memory", "time", "GPU time", "disk", "basis"
+    "model", "models", "left", "GPUs", "per GPU", "memory", "time", "GPU time", "disk", "basis"
 )  # fmt: skip
 MOST_NAMED = 3  # models of a section
 pd = lazy_import("pandas")
@@ -94,16 +94,35 @@ def only_asked(lines: Sequence[tuple[str, ...]]) -> str:
     )
 
 
-def additions(added: Mapping[str, Mapping[str, int]]) -> str:
-    """The trainings that each section and study adds to those before it, with their models."""
-    lines = [("asked for by", "runs", "models")]
+def additions(
+    added: Mapping[str, Mapping[str, int]],
+    hours: Mapping[str, float],
+    n_derived: Mapping[str, int],
+    total_hours: float,
+) -> str:
+    """The trainings that each section and study adds to those before it, with their models.
+
+    `hours` are those of GPUs that are left, and `n_derived` the models that a section makes from
+    trained ones, both by section or study; what no `hours` are given for has the rest of
+    `total_hours`.
+    """
+    if not added:
+        return ""
+    lines = [("asked for by", "runs", "unlearned", "GPU time", "models")]
+    rest = total_hours - sum(hours.values())
     for name, of_models in added.items():
         models = ", ".join(list(of_models)[:MOST_NAMED])
         more = len(of_models) - MOST_NAMED
         models += f" and {more} more" if more > 0 else ""
-        lines.append((name, f"{sum(of_models.values()):,}", models))
-    lines.append(("all", f"{sum(sum(models.values()) for models in added.values()):,}", ""))
-    return "\n".join(_aligned(lines)) if added else ""
+        counts = sum(of_models.values()), n_derived.get(name, 0)
+        lines.append((name, *map(_count, counts), _time(hours.get(name, rest)), models))
+    total = sum(sum(models.values()) for models in added.values()), sum(n_derived.values())
+    lines.append(("all", *map(_count, total), _time(total_hours), ""))
+    return "\n".join(_aligned(lines))
+
+
+def _count(n: int) -> str:
+    return f"{n:,}" if n else "-"
 
 
 def _line(name: str, rows: list[dict]) -> tuple[str, ...]:

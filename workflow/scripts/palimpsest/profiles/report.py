@@ -26,11 +26,6 @@ NOTIONS = {
     kinds.REMOVAL: "influence function, plain removal",
     kinds.EXTRACTABLE: "extractable strings",
 }
-UNITS = {
-    kinds.LOG_LIKELIHOOD: "log-likelihood (nats)",
-    kinds.TOKEN_ACCURACY: "token accuracy (share)",
-    kinds.NEGATIVE_RANK: "mean rank (negative: up is better)",
-}
 
 
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:
@@ -89,27 +84,25 @@ def with_panels(html: ModuleType, panels: Markup) -> Part:
 
 
 def summary_rows(profile: pd.DataFrame) -> list[dict]:
-    """Per language, model and outcome: the mean effects, with intervals over the seeds."""
+    """Per language and model: the mean effects on the log-likelihood, with intervals over seeds."""
     trained = profile["string_role"] == kinds.TRAINED
+    cells = summaries.estimates(profile[trained], outcome=kinds.LOG_LIKELIHOOD)
+    placebos = summaries.estimates(profile, kinds.PLACEBO, kinds.LOG_LIKELIHOOD)
     rows = []
-    for outcome, name in UNITS.items():
-        cells = summaries.estimates(profile[trained], outcome=outcome)
-        placebos = summaries.estimates(profile, kinds.PLACEBO, outcome)
-        for row, own in groups(cells, OF_LANGUAGE):
-            others = of_model(placebos, **row)
-            rows.append(
-                {
-                    **row,
-                    "outcome": name,
-                    "instantaneous": mean_effect(summaries.instantaneous(own)),
-                    "persistent": mean_effect(summaries.persistent(own)),
-                    "residual": mean_effect(summaries.residual(own)),
-                    "placebo": mean_effect(summaries.after(others)),
-                    "significant": percent(summaries.after(own)["significant"].mean()),
-                    "before": percent(summaries.before(own)["significant"].mean()),
-                    "placebos": percent(summaries.after(others)["significant"].mean()),
-                }
-            )
+    for row, own in groups(cells, OF_LANGUAGE):
+        others = of_model(placebos, **row)
+        rows.append(
+            {
+                **row,
+                "instantaneous": mean_effect(summaries.instantaneous(own)),
+                "persistent": mean_effect(summaries.persistent(own)),
+                "residual": mean_effect(summaries.residual(own)),
+                "placebo": mean_effect(summaries.after(others)),
+                "significant": percent(summaries.after(own)["significant"].mean()),
+                "before": percent(summaries.before(own)["significant"].mean()),
+                "placebos": percent(summaries.after(others)["significant"].mean()),
+            }
+        )
     return rows
 
 
@@ -152,13 +145,12 @@ def correlation(rows: pd.DataFrame) -> Interval:
 
 
 def error_rows(errors: pd.DataFrame) -> list[dict]:
-    """Per language, model, outcome, kind of truth and estimator: errors after the treatment."""
-    found = errors[errors["cells"] == kinds.AFTER]
-    keys = [*OF_LANGUAGE, "outcome", "truth", "estimator"]
+    """Per language, model, kind of truth and estimator: errors of the log-likelihood afterwards."""
+    found = errors[(errors["cells"] == kinds.AFTER) & (errors["outcome"] == kinds.LOG_LIKELIHOOD)]
+    keys = [*OF_LANGUAGE, "truth", "estimator"]
     rows = []
     for row, own in groups(found, keys, sort=True):
         row |= {name: mean_over_seeds(own[name]) for name in ("effect", "bias", "rmse")}
-        row["outcome"] = UNITS[row["outcome"]]
         row["estimator"] = ESTIMATORS[row["estimator"]].label
         covered = f"{int(own['all_covered'].sum())} of {len(own)}"
         rows.append({**row, "covered": covered, "coverage": percent(own["coverage"].mean())})

@@ -11,9 +11,11 @@ from palimpsest.statistics import Interval
 def by_question(headline: pd.DataFrame) -> list[dict]:
     """Each question with a row for each model and language, by the strongest evidence.
 
-    `over` is what the intervals are over; empty if there is none.
+    Evidence with an interval comes before any without. `over` is what the intervals are over; empty
+    if there is none.
     """
-    first = headline.drop_duplicates(["question", "model", "language"])
+    in_order = headline["lower"].isna().sort_values(kind="stable").index
+    first = headline.loc[in_order].drop_duplicates(["question", "model", "language"]).sort_index()
     return [
         {
             **question,

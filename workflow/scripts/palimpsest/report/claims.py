@@ -150,7 +150,8 @@ def shared_notes(claims: Iterable[dict]) -> dict[str, str]:
 def held(row: NamedTuple) -> str:
     """In how many of several models the claim of a row holds, of several families, and in others.
 
-    Written as 5/6 (3/3) agrees: models, families, and the verdict on models like these.
+    Written as 5/6 (3/3) agrees: models, families, and the verdict on models like these, where it
+    is another than the row's.
     """
     models, families = (
         f"{holds:.0f}/{n:.0f}" if pd.notna(holds) and pd.notna(n) and n > 1 else ""
@@ -159,7 +160,8 @@ def held(row: NamedTuple) -> str:
             (row.n_families_hold, row.n_families),
         )
     )
-    return " ".join(filter(None, (models, families and f"({families})", row.verdict_models)))
+    others = "" if row.verdict_models == row.verdict else row.verdict_models
+    return " ".join(filter(None, (models, families and f"({families})", others)))
 
 
 def mathematical(region: str) -> str:

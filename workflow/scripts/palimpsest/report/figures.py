@@ -13,22 +13,23 @@ from palimpsest.errors import UserError
 from palimpsest.figures.figure import NOTHING_DRAWN, Figure
 from palimpsest.number_format import slug
 
-MOST_OF_A_NAME = 3  # tables of one kind that a figure links to
-
 
 @dataclass(frozen=True)
 class FigureEntry:
     """A figure for one language.
 
-    `svg` is the figure's file, `tables` are the files from which it was drawn, and `command` draws
-    it again.
+    `svg` is the figure's file, and `tables` are the files from which it was drawn.
     """
 
     figure: Figure
     language: str
     svg: str | Path
     tables: tuple[str | Path, ...]
-    command: str
+
+    @property
+    def command(self) -> str:
+        """Draws it again."""
+        return snakemake("--force", self.svg)
 
     @property
     def described(self) -> str:
@@ -61,7 +62,6 @@ def entries(drawn: Mapping[str, Mapping], figures: Mapping[str, Figure]) -> list
             it["language"],
             svg,
             tuple(it["tables"]),
-            snakemake("--force", svg),
         )
         for svg, it in drawn.items()
     ]
@@ -108,14 +108,25 @@ def numbered(
 ) -> list[dict]:
     """What a page in a folder shows of its figures, each with a drawing for each language.
 
-    The page names the files of the drawings. With `styles`, the drawings are in the page, and the
-    dict gets their styles, each with the name of its class.
+    Of the figures of a package that are in one paper, the first names the paper. The page names the
+    files of the drawings. With `styles`, the drawings are in the page, and the dict gets their
+    styles, each with the name of its class.
     """
-    names = dict.fromkeys(entry.figure.name for entry in entries)
-    return [
-        shown(number, [one for one in entries if one.figure.name == name], folder, styles)
-        for number, name in enumerate(names, start=1)
-    ]
+    found: dict[str, list[FigureEntry]] = {}
+    for entry in entries:
+        found.setdefault(entry.figure.name, []).append(entry)
+    made, cited = [], set()
+    for number, own in enumerate(found.values(), start=1):
+        figure = own[0].figure
+        source = figure.module.rpartition(".")[0], figure.paper
+        made.append(
+            {
+                **shown(number, own, folder, styles),
+                "paper": "" if source in cited else figure.paper,
+            }
+        )
+        cited.add(source)
+    return made
 
 
 def shown(
@@ -131,7 +142,7 @@ def shown(
         "title": figure.title,
         "caption": figure.caption,
         "numbers": figure.numbers,
-        "paper": figure.paper,
+        "command": snakemake("--force", *(entry.svg for entry in entries)),
         "drawings": [
             {
                 "anchor": entry.anchor,
@@ -144,7 +155,6 @@ def shown(
                     for path in first_of_each_name(entry.tables)
                 ],
                 "n_tables": len(entry.tables),
-                "command": entry.command,
                 **({} if styles is None else inlined(entry, f"f{number}-{place}", styles)),
             }
             for place, entry in enumerate(entries)
@@ -153,11 +163,11 @@ def shown(
 
 
 def first_of_each_name(paths: Iterable[str | Path]) -> list[str | Path]:
-    """The first files of each name; the others differ from them in their folders."""
-    by_name: dict[str, list[str | Path]] = {}
+    """The first file of each name; the others differ from it in their folders."""
+    by_name: dict[str, str | Path] = {}
     for path in paths:
-        by_name.setdefault(Path(path).name, []).append(path)
-    return [path for own in by_name.values() for path in own[:MOST_OF_A_NAME]]
+        by_name.setdefault(Path(path).name, path)
+    return list(by_name.values())
 
 
 def link(path: str | Path, folder: Path) -> str:

@@ -18,7 +18,7 @@ def rows(models: Sequence[dict]) -> list[dict]:
             "scale": scale_of(one),
             "parameters": magnitude(one["parameters"]),
             "begins": _begins(one),
-            "trained": f"{one['engine']}, {one['precision']}{_adapter(one)}",
+            "trained_by": f"{one['engine']}, {one['precision']}{_adapter(one)}",
         }
         for one in models
     ]

@@ -74,10 +74,28 @@ def write_file(path: Path, known: Mapping) -> None:
     write(path, known, known["pages"], to=further_down)
 
 
+def with_used_terms(known: Mapping) -> dict:
+    """The same content, with only those terms of the glossary that the pages use."""
+    page = rendered({**known, "glossary": {}}, known["pages"], to=further_down)
+    text = re.sub(r"<svg.*?</svg>|<[^>]*>", " ", page, flags=re.DOTALL)
+    return {
+        **known,
+        "glossary": {
+            term: meaning
+            for term, meaning in known["glossary"].items()
+            if re.search(rf"\b{re.escape(term)}s?\b", text, flags=re.IGNORECASE)
+        },
+    }
+
+
 def write(path: Path, known: Mapping, shown: Sequence[Mapping], to) -> None:
     """Write one file that shows some pages; `to` makes the link to a page or an anchor on it."""
+    save(path, unbroken(rendered(known, shown, to)))
+
+
+def rendered(known: Mapping, shown: Sequence[Mapping], to) -> str:
     has_script = any(page["template"] == CLAIMS["template"] for page in shown)
-    made = framed(
+    return framed(
         __file__,
         **known,
         shown=shown,
@@ -86,7 +104,6 @@ def write(path: Path, known: Mapping, shown: Sequence[Mapping], to) -> None:
         page_id=page_id,
         script=template(__file__, SCRIPT).render() if has_script else None,
     )
-    save(path, unbroken(made))
 
 
 def framed(module_file: str, script: str | None, **known: object) -> str:

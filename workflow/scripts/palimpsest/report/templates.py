@@ -52,8 +52,9 @@ def shown(
     make: Callable[[pd.DataFrame], list[dict]],
     table: pd.DataFrame,
 ) -> Markup:
-    """The HTML that a macro makes of the rows of a table; nothing if the table is empty."""
-    return NOTHING if table.empty else macro(make(table))
+    """The HTML that a macro makes of the rows of a table; nothing without any."""
+    rows = rows_of(make, table)
+    return macro(rows) if rows else NOTHING
 
 
 def groups(

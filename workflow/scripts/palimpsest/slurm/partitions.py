@@ -119,8 +119,12 @@ def shortage(request: Request, partitions: Iterable) -> Shortage | None:
     open_to_it = [p for p in partitions if not named or p.name == named]
     if not open_to_it or any(p.score_job_fit(request) is not None for p in open_to_it):
         return None
+    gpus = request.of("gpu")
     for resource, limit in LIMITS.items():
-        best = max(open_to_it, key=lambda partition: getattr(partition.limits, limit))
+        best = max(
+            open_to_it,
+            key=lambda one: (getattr(one.limits, limit), one.limits.max_gpu >= gpus),
+        )
         most = getattr(best.limits, limit)
         if request.of(resource) > most:
             return Shortage(resource, request.of(resource), most, best.name)

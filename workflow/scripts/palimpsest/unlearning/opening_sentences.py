@@ -67,8 +67,8 @@ def about_problems(n: int, has_one_forget_set: bool = False) -> str:
     if n > 1:
         return (
             f"There are {in_words(n)} problems, each with its own training strings, forget set and "
-            "models. Intervals are over the problems (95 %, Student), so they speak of other "
-            "forget sets, too."
+            "models. Intervals (95 %, Student) are over these, so they speak of other forget sets, "
+            "too."
         )
     return (
         "There is only one problem, so nothing can be said of other forget sets. Intervals are "
@@ -152,9 +152,9 @@ def about_reference(retrain: Outcome | None, methods: Sequence[Outcome]) -> list
             "Retraining was not measured on placebos, so methods are compared with 0\u00a0% there."
         ]
     return [
-        f"On placebos, retraining closes {in_percent(retrain.placebo)} of the gap. Retrained "
-        "models had fewer training strings and took fewer steps. So this share, and not 0\u00a0%, "
-        "is the goal there."
+        f"On placebos, retraining closes {in_percent(retrain.placebo)} of the gap, because "
+        "retrained models had fewer strings and steps; this share, and not 0\u00a0%, is the goal "
+        "there."
     ]
 
 
@@ -313,10 +313,10 @@ def about_utility(methods: Sequence[Outcome]) -> str:
             f"On average, every method keeps {percent(KEEPS)} or more of {what}; the least is "
             f"{in_percent(kept[name])} ({name})."
         )
-    shares = [f"{name} {in_percent(kept[name])}" for name in worse]
+    least = min(worse, key=lambda name: kept[name].mean)
     return (
         f"On average, {len(worse)} of {plural(len(methods), 'method')} kept less than "
-        f"{percent(KEEPS)} of {what}: {', '.join(shares)}."
+        f"{percent(KEEPS)} of {what}; the least, {least}, {in_percent(kept[least])}."
     )
 
 
@@ -332,9 +332,9 @@ def about_bounds(nearest: Outcome | None, ends: dict[str, Outcome]) -> list[str]
     told = f"{int(nearest.tests['n_told'].sum())} of {nearest.n_tested}"
     return [
         f"After {nearest.name}, the 95 % lower bound of epsilon is above 0 for {bounded(nearest)} "
-        f"forget strings{against}. Each bound holds by itself, so one string in twenty "
-        f"may be wrong. By their epsilons, {told} strings tell its models from retrained ones, "
-        "with a false discovery rate of 5 % in each problem."
+        f"forget strings{against}; one bound in twenty may be wrong. By their epsilons, "
+        f"{told} strings tell its models from retrained ones, with a false discovery rate of 5 % "
+        "in each problem."
     ]
 
 

@@ -14,22 +14,20 @@ from palimpsest.figures import style
 from palimpsest.number_format import number, percent, score
 from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import template
-from palimpsest.statistics import DECIMALS, Interval, student
+from palimpsest.statistics import Interval
 from palimpsest.tables import Kind, read_all
 from palimpsest.unlearning import opening_sentences
 from palimpsest.unlearning.attacks.lower_bounds import CONFIDENCE
 from palimpsest.unlearning.claims import QUESTIONS
 from palimpsest.unlearning.evaluate import residual_memorisation
-from palimpsest.unlearning.evaluate.ablation import REPAIR, WHOLE
 from palimpsest.unlearning.evaluate.outcomes import Outcome, outcomes
-from palimpsest.unlearning.evaluate.placebos import FORGET
-from palimpsest.unlearning.evaluate.samples import PROBLEM_KEYS
+from palimpsest.unlearning.evaluate.placebos import FORGET, PLACEBO
 from palimpsest.unlearning.evaluate.verdicts import KEEPS
-from palimpsest.unlearning.kinds import ABLATION, GAP_SUMMARY, MEMORISATION, SCORES, TESTS
+from palimpsest.unlearning.kinds import GAP_SUMMARY, MEMORISATION, SCORES, TESTS
 from palimpsest.unlearning.opening_sentences import as_shown, in_percent
 from palimpsest.unlearning.run.setups import ENDS, FULL, NONE, RETRAIN, REUSE_N_N
 
-KINDS = (SCORES, TESTS, GAP_SUMMARY, MEMORISATION, ABLATION)
+KINDS = (SCORES, TESTS, GAP_SUMMARY, MEMORISATION)
 OF_MODEL = ["language", "model"]
 ENDS_IN_WORDS = {RETRAIN: "the goal", NONE: "the start"}
 MEASURES = {
@@ -48,7 +46,7 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     found = findings(*(of_kind(tables, kind) for kind in KINDS))
     if found is None:
         return Part(chapters=chapters_of(html), questions=QUESTIONS)
-    before = {"unlearning": html.opening(found) + html.scores(found) + html.ablation(found)}
+    before = {"unlearning": html.opening(found) + html.scores(found)}
     after = {"unlearning": html.memorised(found) + html.limits(found)}
     return with_words(html, QUESTIONS, before, after)
 
@@ -62,7 +60,6 @@ def findings(
     tests: pd.DataFrame,
     gaps: pd.DataFrame,
     memorised: pd.DataFrame,
-    ablation: pd.DataFrame,
 ) -> dict | None:
     """All numbers and sentences of the chapter; None if nothing was unlearned.
 
@@ -77,9 +74,7 @@ def findings(
     n_scored = int(scores["n_models"].min())
     n_models = n_scored if tests.empty else int(tests["n_models"].min())
     groups = [
-        group(
-            *key, *(of_model(table, *key) for table in (scores, tests, gaps, memorised, ablation))
-        )
+        group(*key, *(of_model(table, *key) for table in (scores, tests, gaps, memorised)))
         for key in scores[OF_MODEL].drop_duplicates().itertuples(index=False, name=None)
     ]
     fewest = min(each["n_problems"] for each in groups)
@@ -90,7 +85,6 @@ def findings(
         "n_scored": n_scored,
         "n_models": n_models,
         "largest": number(math.log(max(n_scored - 1, 1))),
-        "no_points_from": max(1, math.ceil(math.log(max(n_scored - 1, 1)))),
         "largest_bound": number(largest_bound(n_models)),
         "smallest_p": number(opening_sentences.smallest_p(n_models)),
         "smallest_corrected_p": number(min(1.0, 2 * opening_sentences.smallest_p(n_models))),
@@ -118,7 +112,6 @@ def group(
     tests: pd.DataFrame,
     gaps: pd.DataFrame,
     memorised: pd.DataFrame,
-    ablation: pd.DataFrame,
 ) -> dict:
     found = outcomes(tests, gaps, scores)
     nearest = opening_sentences.nearest_of(one for one in found if not one.is_end)
@@ -130,14 +123,9 @@ def group(
         "opening": opening_sentences.sentences(found, memorised),
         "methods": [method_row(one) for one in in_order(found)],
         "nearest": name,
-        "memorised": [
-            memorised_row(row) for row in residual_memorisation.measure_rows(memorised, name)
-        ],
+        "memorised": memorised_rows(residual_memorisation.measure_rows(memorised, name)),
         "nothing": [
             MEASURES[measure] for measure in residual_memorisation.nothing_to_remove(memorised)
-        ],
-        "ablation": [
-            ablation_row(method, rows) for method, rows in ablation.groupby("method", sort=False)
         ],
     }
 
@@ -157,10 +145,7 @@ def method_row(one: Outcome) -> dict:
         "placebo": in_percent(one.placebo),
         "retained": in_percent(one.retained),
         "told": told(one),
-        "joint": joint(one.tests),
         "relative_quality": with_interval(one.values["relative_quality"], score),
-        "quality": with_interval(one.values["forgetting_quality"], score),
-        "final": with_interval(one.values["final_score"], score),
         "kept": {which: in_percent(one.values[which]) for which in ("retain", "test")},
         "steps": f"{number(round(100 * one.values['steps_share'].mean, 1))}\u00a0%",
         "words": ENDS_IN_WORDS[one.name] if one.is_end else in_words(one),
@@ -174,12 +159,6 @@ def told(one: Outcome) -> str:
         return "cannot tell"
     counts = f"{one.verdict.n_told} of {one.verdict.n_problems}"
     return f"{counts} ({number(one.p_values.min())})"
-
-
-def joint(tests: pd.DataFrame) -> str:
-    if tests.empty:
-        return "–"
-    return f"{int(tests['joint_errors'].sum())} of {int(tests['joint_models'].sum())}"
 
 
 def in_words(one: Outcome) -> str:
@@ -215,35 +194,37 @@ def forgetting_in_words(one: Outcome) -> str:
     return "forgets in part" if upper < 1 else "forgets; the interval reaches retraining"
 
 
-# What erase phases add
-
-
-def ablation_row(method: str, rows: pd.DataFrame) -> dict:
-    """A method beside its repair phases alone: means over the problems, and the differences."""
-    rows = rows.assign(beyond=rows["share"] - rows["control_share"])
-    cells = {}
-    for column, form in (("forgetting_quality", score), ("beyond", percent)):
-        wide = rows.pivot(index=PROBLEM_KEYS, columns="part", values=column)
-        more = student((wide[WHOLE] - wide[REPAIR]).dropna(), DECIMALS)
-        cells[column] = {
-            **{part: with_interval(student(wide[part].dropna(), DECIMALS), form) for part in wide},
-            "more": with_interval(more, form),
-        }
-    return {"name": method, **cells}
-
-
 # Memorisation
+
+
+def memorised_rows(found: Sequence[dict]) -> list[dict]:
+    """A row for each measure: shares of forget strings, and those of placebos in parentheses."""
+    of_role = {(row["measure"], row["string_role"]): memorised_row(row) for row in found}
+    return [
+        {
+            name: f"{cell} ({of_role[measure, PLACEBO][name]})"
+            if name != "measure" and (measure, PLACEBO) in of_role
+            else cell
+            for name, cell in row.items()
+        }
+        for (measure, role), row in of_role.items()
+        if role == FORGET
+    ]
 
 
 def memorised_row(row: dict) -> dict:
     after = Interval(row["after"], row["lowest"], row["highest"])
     return {
         "measure": MEASURES[row["measure"]],
-        "string_role": "forget" if row["string_role"] == FORGET else "placebo",
-        "answerable": f"{row['n_answerable']} of {row['n_strings']}",
+        "answerable": answerable(row["n_answerable"], row["n_strings"]),
         "after": in_percent(after),
         **{name: shown(row[name]) for name in ("before", "nearest", "retrained")},
     }
+
+
+def answerable(n: int, n_strings: int) -> str:
+    """The strings that a measure can answer for, of how many, if not of all."""
+    return str(n) if n == n_strings else f"{n} of {n_strings}"
 
 
 def shown(share: float) -> str:

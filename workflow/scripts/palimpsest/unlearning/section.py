@@ -363,7 +363,6 @@ SECTION = Section(
         kinds.TESTS,
         kinds.GAP_SUMMARY,
         kinds.MEMORISATION,
-        kinds.ABLATION,
     ),
     opens=(kinds.GAP_SUMMARY.path,),
 )

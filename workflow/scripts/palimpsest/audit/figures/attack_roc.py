@@ -16,10 +16,9 @@ FIGURE = Figure(
     chapter="attacks",
     title="How many members each attack finds",
     caption=(
-        "The share of members of the training data that each attack finds, over the share of "
-        "records never trained on that it takes for members, beside chance (grey). See "
-        "the left end, where false positives are few, and whether the blind attack (broken), which "
-        "sees no model at all, is as good as the others: then members differ in kind."
+        "The share of members that each attack finds, over the share of other records that it "
+        "takes for members; grey: chance. See the left end, and the blind attack (broken), "
+        "which sees no model: if it is as good as the others, members differ in kind."
     ),
     tables=(SCORES,),
     drawn_for="records",

@@ -16,10 +16,10 @@ FIGURE = Figure(
     chapter="checkpoints",
     title="The share of the gap that unlearning closed",
     caption=(
-        "The rise of the loss of forget records from the original models, as a share of its rise "
-        "to the retrained models, beside the rise of other records on the same scale. See whether "
-        "an unlearned model is near 1 on forget records and near 0 on the others, as the retrained "
-        "models are; a model whose losses rise alike on all records has only been damaged."
+        "The rise of the loss of forget records from the original models, as a share of its "
+        "rise to the retrained ones, beside that of other records. Unlearned models should be "
+        "near 1 on forget records and near 0 on others; where all rise alike, the model is "
+        "only damaged."
     ),
     tables=(GAPS,),
     drawn_for="records",

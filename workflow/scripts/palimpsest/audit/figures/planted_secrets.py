@@ -23,11 +23,10 @@ FIGURE = Figure(
     chapter="attacks",
     title="What each detector finds",
     caption=(
-        "The share of members that each detector finds, by their copies, at one share of false "
-        "alarms (broken line); the share of members among all that it finds; and, where a coin "
-        "chose the member of each pair of records, the epsilon that its guesses show. See which "
-        "detectors come near the truth, and whether all stay at the broken line for a model that "
-        "saw none of the records."
+        "The share of members that each detector finds, by their copies, at one share of "
+        "false alarms (broken line); the share of members among all that it finds; and, where "
+        "a coin chose the member of each pair, the epsilon that its guesses show. For a model "
+        "that saw none of the records, all should stay at the broken line."
     ),
     tables=(DETECTORS,),
     drawn_for="records",

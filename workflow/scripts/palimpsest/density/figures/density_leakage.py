@@ -22,9 +22,9 @@ FIGURE = Figure(
     chapter="leakage",
     title="Density at leaked strings",
     caption=(
-        "The density of the training strings at every test string, for all numbers of exact copies "
-        "(rows) and paraphrases (columns) of the leaked strings. See how far the leaked strings "
-        "rise above those never leaked, and that the placebos do not rise."
+        "The density of the training strings at every test string, by exact copies (rows) and "
+        "paraphrases (columns) of the leaked strings. See how far leaked strings rise above "
+        "those never leaked, and that placebos do not."
     ),
     numbers="3 and 7",
     paper=PAPER,

@@ -16,9 +16,9 @@ FIGURE = Figure(
     chapter="leakage",
     title="Training without a production",
     caption=(
-        "The change of density, loss and accuracy when the strings of a production (row) are left "
-        "out of the training strings, for test strings of this production and of the others. See "
-        "whether the filled points, and only these, are away from 0."
+        "The change of density, loss and accuracy when the strings of a production (row) are "
+        "left out of training, for test strings of this production and of others. See whether "
+        "the filled points, and only these, are away from 0."
     ),
     numbers="8",
     paper=PAPER,

@@ -20,10 +20,9 @@ FIGURE = Figure(
     chapter="density_memorisation",
     title="Density and the start of memorisation",
     caption=(
-        "The rank association of a string's support by other training strings and the epoch at "
-        "which its memorisation starts, by measure, for trained strings and for strings never "
-        "trained on, at equal exact probability. See whether the filled points are left of 0 where "
-        "the hollow ones are not: what both show is no memorisation."
+        "The rank association of a string's support and the start of its memorisation, by "
+        "measure, for trained strings (filled) and strings never trained on (hollow), at "
+        "equal exact probability. What both show is no memorisation."
     ),
     tables=(kinds.MEMORISED,),
 )

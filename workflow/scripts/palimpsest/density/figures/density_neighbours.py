@@ -16,8 +16,8 @@ FIGURE = Figure(
     title="Nearest training strings",
     caption=(
         "The distances of test strings to the nearest training string (left) and to several "
-        "nearest ones (right), where every leaked string has all its copies and paraphrases among "
-        "the training strings. See whether leaked strings are nearer than the other two."
+        "nearest ones (right), with all copies and paraphrases of leaked strings. See whether "
+        "leaked strings are nearer than the other two."
     ),
     numbers="14",
     paper=PAPER,

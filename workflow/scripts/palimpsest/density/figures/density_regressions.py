@@ -16,10 +16,9 @@ FIGURE = Figure(
     chapter="regressions",
     title="Regressions on leaks and on density",
     caption=(
-        "Fixed effects of the mixed-effects regressions of perplexity (left) and accuracy (right) "
-        "on the leak, on density, and on density and distance, for leaked strings and for "
-        "placebos. See which estimates are away from 0 for leaked strings, and whether the same "
-        "estimates for placebos are near 0."
+        "Effects of the leak, of density, and of density and distance on perplexity (left) "
+        "and accuracy (right), for leaked strings and for placebos. See which are away from 0 "
+        "for leaked strings, and near 0 for placebos."
     ),
     tables=(kinds.REGRESSIONS,),
 )

@@ -18,9 +18,9 @@ FIGURE = Figure(
     chapter="leakage",
     title="The bandwidth",
     caption=(
-        "How well the density tells leaked strings from strings never leaked, by bandwidth, kernel "
-        "and embedding, for paraphrases (left) and for an exact copy (right). See at which "
-        "bandwidths the curves fall to chance, and that the placebos are at chance at every one."
+        "How well the density tells leaked strings from others, by bandwidth, kernel and "
+        "embedding, for paraphrases (left) and for an exact copy (right). See where the "
+        "curves fall to chance, and that placebos are at chance everywhere."
     ),
     numbers="15",
     paper=PAPER,

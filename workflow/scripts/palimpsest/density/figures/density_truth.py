@@ -16,10 +16,10 @@ FIGURE = Figure(
     chapter="truth",
     title="Estimates against exact probabilities",
     caption=(
-        "The rank correlation of every estimate of density with the exact probability of the "
-        "string, for unseen strings (left half) and trained ones (right half), plain and at "
-        "equal length. See which estimates are right of 0 for unseen strings at equal length:"
-        " only these see density; the others see copies."
+        "The rank correlation of every estimate of density with a string's exact probability, "
+        "for unseen strings (left half) and trained ones (right half), plain and at equal "
+        "length. Right of 0 for unseen strings at equal length is density; the others see "
+        "copies."
     ),
     tables=(kinds.TRUTH,),
 )

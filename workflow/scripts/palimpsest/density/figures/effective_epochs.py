@@ -21,10 +21,9 @@ FIGURE = Figure(
     chapter="leakage",
     title="Effective epochs and density",
     caption=(
-        "Accuracy and perplexity of leaked strings against the number of times that the model was "
-        "trained on a copy or paraphrase (left), and of all test strings against the density of "
-        "the training strings (right). See whether both trends are alike, and whether a paraphrase "
-        "helps as much as a copy at equal effective epochs."
+        "Accuracy and perplexity of leaked strings by the number of times that a copy or "
+        "paraphrase was trained on (left), and of all test strings by density (right). See "
+        "whether a paraphrase helps as much as a copy at equal effective epochs."
     ),
     numbers="2",
     paper=PAPER,

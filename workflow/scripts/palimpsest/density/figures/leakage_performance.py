@@ -21,8 +21,8 @@ FIGURE = Figure(
     caption=(
         "Accuracy of the answer, a string's last symbol (top), and perplexity (bottom) on "
         "leaked strings, placebos and strings never leaked, without an exact copy (left) and "
-        "with one (right). See where the leaked strings part from the other two, which must "
-        "not differ from each other."
+        "with one (right). See where leaked strings part from the other two, which must not "
+        "differ."
     ),
     numbers="3",
     paper=PAPER,

@@ -16,9 +16,9 @@ FIGURE = Figure(
     chapter="leakage",
     title="Epochs until leaked strings are learnt by heart",
     caption=(
-        "Accuracy and loss on leaked strings, on placebos and on strings that are never leaked, "
-        "after every epoch that is measured. See how many epochs leaked strings need to be "
-        "answered right, and that the others are not."
+        "Accuracy and loss on leaked strings, on placebos and on strings never leaked, by "
+        "epoch. See how many epochs leaked strings need to be answered right, and that the "
+        "others are not."
     ),
     numbers="16",
     paper=PAPER,

@@ -19,10 +19,10 @@ FIGURE = Figure(
     chapter="own_texts",
     title="Density and perplexity of a text",
     caption=(
-        "The perplexity of queries, and of responses to them, against the density of the corpus "
-        "and against the distance to the nearest segments, in bins of equally many queries of "
-        "similar length; without a language model, the distributions of density and distance. See "
-        "whether perplexity falls to the right, where the corpus is dense."
+        "The perplexity of queries, and of responses to them, by the density of the corpus "
+        "and by the distance to the nearest segments, in bins of equally many queries; "
+        "without a model, how these are distributed. See whether perplexity falls where the "
+        "corpus is dense."
     ),
     numbers="4, 5, 12 and 13",
     paper=PAPER,

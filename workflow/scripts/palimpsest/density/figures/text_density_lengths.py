@@ -19,9 +19,9 @@ FIGURE = Figure(
     chapter="own_texts",
     title="Lengths of a text's queries",
     caption=(
-        "How long the queries are and, with a language model, their perplexity by length; shaded "
-        "are the lengths of the queries whose density is shown. See whether perplexity is flat "
-        "where it is shaded, so that what is left there is not one of length."
+        "How long the queries are and, with a language model, their perplexity by length; "
+        "shaded: the lengths whose density is shown. See whether perplexity is flat there, so "
+        "that what is left is not an effect of length."
     ),
     numbers="9 to 11",
     paper=PAPER,

@@ -162,8 +162,8 @@ def words_of_change(intervention: str, column: str) -> str:
         return f"change of the share of right answers {to_one} (least squares)"
     if column == MEMORISED:
         return (
-            "change of the share of training strings whose loss is below the Bayes-optimal loss, "
-            f"minus that of held-out strings of the same kind, {to_one} (least squares)"
+            "change of the share of training strings below the Bayes-optimal loss, "
+            f"beyond held-out strings of the same kind, {to_one} (least squares)"
         )
     return f"change of the mean {to_one} (nats, least squares)"
 

@@ -22,10 +22,9 @@ FIGURE = Figure(
     chapter="given",
     title="Neurons of given models",
     caption=(
-        "The entropy of neurons, with bins of the whole range and of a range without "
-        "outliers, and the mutual information of pairs, for the models of a group and some of"
-        " their layers. See whether mutual information is above its placebo, and whether the "
-        "measures change from model to model."
+        "The entropy of neurons, with bins of the whole range and of one without outliers, "
+        "and the mutual information of pairs, by model and layer. See whether mutual "
+        "information is above its placebo, and what changes from model to model."
     ),
     numbers="8 and 10",
     paper=PAPER,

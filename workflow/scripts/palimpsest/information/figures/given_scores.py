@@ -18,9 +18,10 @@ FIGURE = Figure(
     chapter="given",
     title="Measures of given models",
     caption=(
-        "The mean of each measure over neurons or pairs and layers, by the dose of the models and "
-        "by their accuracy, with Kendall’s tau; by model where neither is known or differs. See "
-        "whether the measures change with the dose, and order the models as accuracy does."
+        "The mean of each measure over neurons or pairs and layers, by the dose of the models "
+        "and by their accuracy, with Kendall’s tau; by model where neither is known or "
+        "differs. See whether the measures change with the dose, and order the models as "
+        "accuracy does."
     ),
     numbers="9",
     paper=PAPER,

@@ -30,9 +30,9 @@ FIGURE = Figure(
     title="What the measures go with",
     caption=(
         "Correlations of entropy and mutual information with accuracy, with the share of "
-        "memorised strings and with norms, over the models of a seed. See whether the filled "
-        "points are far from 0 where those of exchanged strings are not, and how near they "
-        "are to the correlation that alpha or beta itself has (bars)."
+        "memorised strings and with norms, over the models of a seed. See whether filled "
+        "points are far from 0, those of exchanged strings are not, and how near alpha or "
+        "beta itself comes (bars)."
     ),
     tables=(kinds.INFORMATION,),
 )

@@ -15,10 +15,9 @@ FIGURE = Figure(
     chapter="diversity",
     title="Entropy of neurons",
     caption=(
-        "The distribution of the entropy of neurons, layer by layer (columns), for models that "
+        "The distribution of the entropy of neurons, by layer (columns), for models that "
         "memorise a shortcut (upper rows: alpha) or strings by heart (lower rows: beta). See "
-        "whether entropy falls with alpha and rises with beta, and whether it does so in the last "
-        "layer more than in the first."
+        "whether entropy falls with alpha and rises with beta, most in the last layer."
     ),
     numbers="8",
     paper=PAPER,

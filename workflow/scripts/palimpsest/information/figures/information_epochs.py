@@ -20,9 +20,8 @@ FIGURE = Figure(
     title="Inside of a model while it is fine-tuned",
     caption=(
         "Entropy and mutual information before fine-tuning and after every epoch, on the same "
-        "strings in every epoch and on fresh ones. See whether the maps change at the vertical "
-        "line, where contextual memorisation starts: what both kinds of strings change is "
-        "learning, and the maps only show what differs."
+        "strings and on fresh ones. See what changes at the vertical line, where contextual "
+        "memorisation starts: what both kinds of strings change is learning."
     ),
     tables=(kinds.EPOCHS,),
 )

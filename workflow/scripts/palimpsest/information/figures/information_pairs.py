@@ -15,10 +15,10 @@ FIGURE = Figure(
     chapter="diversity",
     title="Mutual information of pairs of neurons",
     caption=(
-        "The mutual information of pairs of neurons by layer (columns), for models that "
-        "memorise a shortcut (upper rows: alpha) or strings by heart (lower rows: beta), and "
-        "of pairs in a random order (grey). See whether it rises with alpha and falls with "
-        "beta, and that the grey distributions stay at 0."
+        "The mutual information of pairs of neurons, by layer (columns), for models that "
+        "memorise a shortcut (alpha) or strings by heart (beta), and of pairs in a random "
+        "order (grey). See whether it rises with alpha and falls with beta, and that grey "
+        "stays at 0."
     ),
     numbers="10",
     paper=PAPER,

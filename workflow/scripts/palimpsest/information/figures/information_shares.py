@@ -18,8 +18,8 @@ FIGURE = Figure(
     title="Means by what is memorised",
     caption=(
         "Means of entropy and mutual information, accuracy, and the share of memorised "
-        "strings, by alpha (left) and beta (right), for models of every depth. See whether "
-        "the trends have the same direction at every depth."
+        "strings, by alpha (left) and beta (right). See whether the trends have the same "
+        "direction at every depth."
     ),
     numbers="9",
     paper=PAPER,

@@ -138,7 +138,7 @@ def words_of_agreement(measure: str, quantity: str, statistic: str) -> str:
         words = (
             f"rank correlation (Spearman) of the {ranked[quantity]}, the training strings left out"
         )
-    return f"{words}, minus that of retraining once more with other initial weights (the ceiling)"
+    return f"{words}, minus that of retraining once more (the ceiling)"
 
 
 @statistic(
@@ -166,14 +166,15 @@ FALSE_ALARMS = {
     (
         "contextual",
         "share_memorised_unseen",
-    ): "share of the strings never trained on called memorised at "
-    "optimal learning, contextual; the other such strings stand in for each string",
+    ): "share of the strings never trained on called memorised at optimal "
+    "learning, contextual; the others stand in",
     (
         "bayes",
         "share_memorised_unseen",
     ): "share of the strings never trained on called memorised at optimal learning, bayes",
-    ("bayes", "below_unseen"): "share of the strings never trained on whose loss is below the "
-    "Bayes-optimal loss at optimal learning, whether or not it stays below",
+    ("bayes", "below_unseen"): "share of the strings never trained on whose loss "
+    "is below the Bayes-optimal loss at optimal "
+    "learning",
 }
 
 

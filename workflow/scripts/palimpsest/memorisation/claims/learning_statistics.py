@@ -36,10 +36,11 @@ from palimpsest.memorisation.claims.claim_statistics import (
 from palimpsest.statistics import FEWEST_TERMS, beyond_false_alarms, rounding_error
 
 EXCESS = {
-    "below": "share of distinct training strings below the {measure} threshold at optimal "
-    "learning, minus that share of strings never trained on",
-    "margin": "mean {measure} score of distinct training strings at optimal learning, minus that "
-    "of strings never trained on; without the rule for the start",
+    "below": "share of distinct training strings below the {measure} threshold "
+    "at optimal learning, beyond strings never trained on",
+    "margin": "mean {measure} score of distinct training strings at optimal "
+    "learning, beyond strings never trained on, without the rule for "
+    "the start",
 }
 
 
@@ -98,8 +99,8 @@ def fraction_at_optimum(study: pd.DataFrame, measure: str) -> pd.Series:
 
 @statistic(
     "tradeoff",
-    "share of distinct training strings that training brought below the {measure} threshold at "
-    "optimal learning: the share below, corrected for the share of strings never trained on, "
+    "share of distinct training strings brought below the {measure} threshold "
+    "at optimal learning, corrected for that of strings never trained on, "
     "language of {entropy} entropy",
     limits=(-np.inf, 1.0),  # negative if unseen strings are below more often
     evidence=evidence_of,
@@ -127,9 +128,9 @@ def share_made_to_fall(study: pd.DataFrame, measure: str) -> pd.Series:
 
 @statistic(
     "tradeoff",
-    "share of distinct training strings below the threshold at optimal learning, minus that share "
-    "of strings never trained on; the lowest of recollection, counterfactual and contextual "
-    "memorisation, all on the strings that have stand-ins",
+    "share of distinct training strings below the threshold at optimal "
+    "learning, beyond strings never trained on; the lowest of the three "
+    "measures, on strings with stand-ins",
     limits=DIFFERENCE,
     evidence=(CONSTANT, STAND_INS),
 )
@@ -221,7 +222,7 @@ def band_wider_with_low_entropy(study: pd.DataFrame, measure: str) -> pd.Series:
 
 @statistic(
     "tradeoff",
-    "share of models whose epoch of optimal learning lies in the band of all starts, {measure}",
+    "share of models with optimal learning in the band of all starts, {measure}",
     limits=SHARE,
     evidence=evidence_of,
 )

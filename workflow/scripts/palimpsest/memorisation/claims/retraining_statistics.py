@@ -42,10 +42,9 @@ of_strings_left_out = partial(
 )
 
 EXCESS = {
-    "below": "share of training strings below the {measure} threshold at optimal learning, minus "
-    "that share of their placebos",
-    "margin": "mean {measure} score of training strings at optimal learning, minus that of their "
-    "placebos",
+    "below": "share of training strings below the {measure} threshold at optimal learning, beyond "
+    "their placebos",
+    "margin": "mean {measure} score of training strings at optimal learning, beyond their placebos",
 }
 
 
@@ -71,8 +70,8 @@ def weighted_mean(rows: pd.DataFrame, column: str) -> pd.Series:
 
 
 @of_strings_left_out(
-    "share of training strings below the threshold at optimal learning, minus that share of their "
-    "placebos; the lower of counterfactual and contextual memorisation",
+    "share of training strings below the threshold at optimal learning, beyond "
+    "their placebos; the lower of counterfactual and contextual memorisation",
     limits=DIFFERENCE,
 )
 def least_excess_over_placebos(strings: pd.DataFrame) -> pd.Series:
@@ -117,9 +116,8 @@ def repeated_minus_single_as_paper(strings: pd.DataFrame, measure: str) -> pd.Se
 
 
 REPEATED = {
-    "below": "share below the threshold at optimal learning, minus that share of the placebos",
-    "margin": "mean score at optimal learning without the rule for the start, minus that of the "
-    "placebos",
+    "below": "share below the threshold at optimal learning, beyond the placebos",
+    "margin": "mean score at optimal learning without the rule for the start, beyond the placebos",
 }
 
 

@@ -14,8 +14,8 @@ def shares_at_optimum(study: pd.DataFrame, column: str = "share_memorised") -> p
 
 @statistic(
     "thresholds",
-    "largest minus smallest share of the training strings that recollection calls memorised at "
-    "optimal learning, over the thresholds of the study",
+    "share of training strings memorised at optimal learning, largest minus "
+    "smallest over the thresholds",
     limits=SHARE,
     evidence=CONSTANT,
     context={
@@ -35,8 +35,9 @@ def spread_over_thresholds(study: pd.DataFrame, column: str) -> pd.Series:
 
 @statistic(
     "thresholds",
-    "share of the training strings memorised at optimal learning by the first crossing, minus "
-    "that share after the last miss, at the threshold where the two differ most",
+    "share of training strings memorised at optimal learning, by the first "
+    "crossing minus after the last miss, at the threshold where they differ "
+    "most",
     limits=SHARE,
     evidence=CONSTANT,
 )

@@ -62,9 +62,10 @@ def fraction_of_frequent(study: pd.DataFrame, measure: str) -> pd.Series:
 
 
 BEYOND_UNSEEN = {
-    "below": "share of strings below the threshold at optimal learning, minus that share of "
-    "strings never trained on that are as probable; most frequent minus least frequent strings, ",
-    "margin": "mean score at optimal learning without the rule for the start, minus that of "
+    "below": "share of strings below the threshold at optimal learning, beyond "
+    "strings never trained on that are as probable; most frequent "
+    "minus least frequent strings, ",
+    "margin": "mean score at optimal learning without the rule for the start, beyond "
     "strings never trained on that are as probable; most frequent minus least frequent strings, ",
 }
 BY = {"recollection": "by recollection"}
@@ -126,7 +127,7 @@ def contradiction(study: pd.DataFrame) -> pd.Series:
 BASE_AND_DEDUP = ("base", "dedup")
 UNIT_OF_DELAY = {False: "epochs", True: "trained strings"}
 NO_START = {
-    False: "no start counts as one epoch after the last epoch",
+    False: "no start counts as one epoch after the last",
     True: "no verdict if the end of training cuts a band",
 }
 
@@ -237,8 +238,9 @@ def optimum_delay(study: pd.DataFrame, in_strings: bool = False) -> pd.Series:
 
 @statistic(
     "deduplication",
-    "share of distinct training strings below the {measure} threshold at the last measurement "
-    "before optimal learning, minus that share of strings never trained on, deduplicated",
+    "share of distinct training strings below the {measure} threshold at the "
+    "last measurement before optimal learning, beyond strings never trained on,"
+    " deduplicated",
     limits=DIFFERENCE,
     evidence=evidence_of,
     variants=("dedup",),
@@ -347,8 +349,8 @@ DOUBLED = {
         NO_THRESHOLD,
     ),
     "threshold_shared": (
-        "change of the mean optimal contextual loss for each doubling of the training size, of the "
-        "strings that all training sets of a seed have, nats per token",
+        "change of the mean optimal contextual loss for each doubling of the "
+        "training size, of strings in all sets of a seed, nats per token",
         STAND_INS,
     ),
 }
@@ -392,7 +394,7 @@ def over_scores(of_units: Values, arguments: Mapping, study: pd.DataFrame) -> Es
 def words_of_score(measure: str) -> str:
     if measure == "recollection":
         return "the mean score"
-    return "the mean score (minus that of strings never trained on, without the rule for the start)"
+    return "the mean score (beyond strings never trained on, without the rule for the start)"
 
 
 @statistic(

@@ -13,10 +13,9 @@ FIGURE = Figure(
     chapter="adapters",
     title="Adapters against all weights, at equal test loss",
     caption=(
-        "Left, the loss of each run on its training strings (filled) and on the test strings "
-        "(open), at the lowest test loss that both models of a pair reached; right, the "
-        "shares that it then recollects. Compare the filled marks: at equal test loss, a "
-        "lower training loss is more memorisation."
+        "Left, the loss on training strings (filled) and on test strings (open), at the "
+        "lowest test loss that both models of a pair reached; right, the shares then "
+        "recollected. At equal test loss, a lower training loss is more memorisation."
     ),
     tables=(KIND,),
 )

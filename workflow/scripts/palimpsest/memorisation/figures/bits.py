@@ -14,10 +14,10 @@ FIGURE = Figure(
     chapter="bits",
     title="Memorised bits",
     caption=(
-        "Above, the mean bits per string, of training strings (solid) and unseen ones (dashed), "
-        "darker for more training strings; below, the total against their number, as it is (solid) "
-        "and minus that of unseen strings (dash-dotted). See whether the totals still grow: those "
-        "of a full model would not."
+        "Above, the mean bits of training strings (solid) and unseen ones (dashed), darker "
+        "for more strings; below, the total by their number (solid) and minus that of unseen "
+        "strings (dash-dotted). See whether the totals still grow: those of a full model "
+        "would not."
     ),
     tables=(KIND,),
 )

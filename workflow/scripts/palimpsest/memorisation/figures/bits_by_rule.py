@@ -14,10 +14,10 @@ FIGURE = Figure(
     chapter="bits_by_rule",
     title="Memorised bits by rule",
     caption=(
-        "Above, the mean bits per string by level of the grammar (0 is the start symbol), of "
-        "training strings (solid) and unseen ones (dashed); below, the bits of each rule at "
-        "the end, with the most that a model can hold (bar). See which filled marks come near"
-        " their bar while the hollow ones stay at 0."
+        "Above, bits per string by level of the grammar (0: the start symbol), of training "
+        "strings (solid) and unseen ones (dashed); below, bits of each rule, with the most "
+        "that is possible (bar). See which filled marks come near their bar while hollow ones "
+        "stay at 0."
     ),
     tables=(KIND,),
 )

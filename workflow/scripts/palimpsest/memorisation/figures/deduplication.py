@@ -14,10 +14,9 @@ FIGURE = Figure(
     chapter="deduplication",
     title="Training without repetitions",
     caption=(
-        "Losses, memorisation and the band of starts for three training sets: as sampled, "
-        "without repetitions and, if the study has one, from the high-entropy language. See "
-        "whether removing repetitions only moves the bars to later epochs or also makes them "
-        "shorter."
+        "Losses, memorisation and the band of starts for training data as sampled, without "
+        "repetitions and, if the study has one, from the high-entropy language. See whether "
+        "removing repetitions only moves the bars to later epochs or also makes them shorter."
     ),
     numbers="5 and 40",
     paper=PAPER,

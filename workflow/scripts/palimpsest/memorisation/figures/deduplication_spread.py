@@ -15,10 +15,10 @@ FIGURE = Figure(
     chapter="deduplication",
     title="How equally the test strings are learned",
     caption=(
-        "Mean and standard deviation of the loss over the same distinct test strings, for "
-        "each training set; in grey, for a model that knows the training set's language and "
-        "nothing else. See whether removing repetitions narrows the band at optimal learning "
-        "as much as training on the high-entropy language."
+        "Mean and standard deviation of the loss of the same test strings, by training set; "
+        "in grey, of a model that knows the language and nothing else. See whether the band "
+        "at optimal learning is as narrow without repetitions as for the high-entropy "
+        "language."
     ),
     numbers="39",
     paper=PAPER,

@@ -15,10 +15,9 @@ FIGURE = Figure(
     chapter="disagreement",
     title="The same string under every measure",
     caption=(
-        "The loss of target strings of decreasing frequency (columns) with and without them "
-        "in the training data, with the threshold and the start of each measure (rows). "
-        "Follow the dotted vertical lines down a column: the training is the same in every "
-        "row, so if a line moves, the measures disagree."
+        "The loss of strings from frequent to rare (columns), trained on and not, with the "
+        "threshold and the start of each measure (rows). The training is the same in a "
+        "column: where the dotted line moves, the measures disagree."
     ),
     numbers="1, 2, 13 and 15",
     paper=PAPER,

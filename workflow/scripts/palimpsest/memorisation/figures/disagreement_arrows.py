@@ -15,10 +15,9 @@ FIGURE = Figure(
     chapter="disagreement",
     title="Scores as arrows",
     caption=(
-        "The loss of each target string when it is in the training data and when it is not; "
-        "an arrow goes from each measure's threshold at the last epoch down to the loss. See "
-        "how the contextual arrow, which is never longer, compares with the counterfactual "
-        "arrow."
+        "The loss of each target string with and without it in the training data; arrows go "
+        "from a measure's threshold at the last epoch down to the loss. See that the "
+        "contextual arrow is never longer than the counterfactual one."
     ),
     numbers="17",
     paper=PAPER,

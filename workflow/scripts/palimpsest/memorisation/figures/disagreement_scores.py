@@ -16,10 +16,9 @@ FIGURE = Figure(
     chapter="disagreement",
     title="How much the same string is memorised",
     caption=(
-        "The counterfactual and the contextual score of each target string, from retraining "
-        "without the string (solid) and from unseen strings of the same frequency (dashed). "
-        "See whether the contextual curve stays at or below the counterfactual curve, as "
-        "Lemma 1 says, and how close the dashed curves are to the solid ones."
+        "The scores of each target string, from retraining without it (solid) and from unseen "
+        "strings of the same frequency (dashed). See whether the contextual curve stays at or "
+        "below the counterfactual one, as Lemma 1 says, and how near dashed is to solid."
     ),
     numbers="14 and 16",
     paper=PAPER,

@@ -14,10 +14,10 @@ FIGURE = Figure(
     chapter="exact",
     title="Approximations compared with exact retraining",
     caption=(
-        "For every training string, the threshold and the start of memorisation by retraining"
-        " without the string (horizontal axis) and by the approximation (vertical axis). See "
-        "how near the markers are to the diagonal, and how near the crosses are, if there are"
-        " any: retraining once more with other initial weights."
+        "Threshold and start of memorisation of every training string, by retraining without "
+        "it (across) and by the approximation (up). See how near the markers are to the "
+        "diagonal, and how near the crosses are: retraining once more with other initial "
+        "weights."
     ),
     tables=(KIND,),
 )

@@ -13,9 +13,9 @@ FIGURE = Figure(
     chapter="exposure",
     title="Which fields of single strings are memorised",
     caption=(
-        "Top: the verdicts on the fields of single strings, trained on and never trained on, "
-        "where “memorised” is a false alarm. Bottom: the share of strings whose value has at "
-        "least so many bits of exposure, and the share that chance gives."
+        "Top: verdicts on fields of single strings, trained on and never trained on, where "
+        "“memorised” is a false alarm. Bottom: the share of strings whose value has at least "
+        "so many bits of exposure, and the share by chance."
     ),
     tables=(KIND,),
 )

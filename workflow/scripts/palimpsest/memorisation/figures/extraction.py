@@ -13,10 +13,9 @@ FIGURE = Figure(
     chapter="extraction",
     title="Extraction within k samples",
     caption=(
-        "The probability that a string is among k samples, for training strings (solid) and "
-        "unseen ones (dashed), under each model (black), under the language (grey) and under "
-        "the model trained without the string (dotted). See how far the solid black curve is "
-        "above the solid grey one, and compare this with the dashed pair."
+        "The probability that a training string (solid) or an unseen one (dashed) is among k "
+        "samples of a model (black), of the language (grey) or of a model trained without it "
+        "(dotted). Compare how far black is above grey in the two pairs."
     ),
     tables=(KIND,),
 )

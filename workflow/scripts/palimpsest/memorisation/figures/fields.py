@@ -13,10 +13,9 @@ FIGURE = Figure(
     chapter="fields",
     title="Fields, inferred or memorised",
     caption=(
-        "The mean loss of each field, for training strings (solid) and unseen ones (dashed), "
-        "beside the Bayes-optimal loss (grey). See in which fields both curves fall to the "
-        "grey line, because the value is inferred, and in which only the solid curve falls "
-        "below, because it is memorised."
+        "The mean loss of each field in training strings (solid) and unseen ones (dashed), "
+        "and the Bayes-optimal loss (grey). Where both fall to the grey line, the value is "
+        "inferred; where only the solid curve falls below, it is memorised."
     ),
     tables=(KIND,),
 )

@@ -15,8 +15,7 @@ FIGURE = Figure(
     title="Frequent and infrequent strings",
     caption=(
         "Training loss and memorisation of the most frequent (solid) and the least frequent "
-        "(dashed) distinct training strings under each measure. See in which panels the solid and "
-        "the dashed curves separate before the dotted lines: under these measures, frequency "
+        "(dashed) training strings. Where the two separate before the dotted lines, frequency "
         "decides what is memorised."
     ),
     numbers="4, 21 and 22",

@@ -14,9 +14,9 @@ FIGURE = Figure(
     chapter="model_size",
     title="Larger models of a family",
     caption=(
-        "Test loss and weighted contextual memorisation along the epochs for the models of each "
-        "family; larger models are darker. Compare the diamonds, which mark optimal learning: "
-        "further left is better learning, further down is less memorisation."
+        "Test loss and weighted contextual memorisation along the epochs, by family; larger "
+        "models are darker. Diamonds mark optimal learning: further left is better learning, "
+        "further down less memorisation."
     ),
     numbers="31 to 38",
     paper=PAPER,

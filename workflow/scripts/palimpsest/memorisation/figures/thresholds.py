@@ -14,10 +14,10 @@ FIGURE = Figure(
     chapter="thresholds",
     title="Recollection by several thresholds",
     caption=(
-        "The share of the training strings that recollection calls memorised, for several "
-        "thresholds (darker: stricter), from the epoch after the last miss (left) and from "
-        "the first epoch below it (right). See how far apart the curves are at the dotted "
-        "line: this much of the answer is the choice of a threshold."
+        "The share of training strings that recollection calls memorised, for several "
+        "thresholds (darker: stricter), after the last miss (left) and from the first epoch "
+        "below it (right). How far apart the curves are at the dotted line is the choice of a "
+        "threshold."
     ),
     numbers="3",
     paper=PAPER,

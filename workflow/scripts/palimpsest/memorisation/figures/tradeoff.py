@@ -15,9 +15,9 @@ FIGURE = Figure(
     title="Memorisation against learning",
     caption=(
         "Above, the share of training strings that is memorised, the losses and the bands of "
-        "starts; below, the test loss and the memorisation of each model at its epoch of "
-        "optimal learning. See how far apart the two thin curves of a colour are at that epoch: "
-        "training strings (solid) and strings never trained on (dashed) below the threshold."
+        "starts; below, test loss and weighted memorisation (the mean score) at optimal learning. "
+        "Compare the two thin curves of a colour there: training strings (solid) and strings never "
+        "trained on (dashed) below the threshold."
     ),
     numbers="3, 18 to 20 and 23 to 30",
     paper=PAPER,

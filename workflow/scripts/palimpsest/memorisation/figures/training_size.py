@@ -14,10 +14,9 @@ FIGURE = Figure(
     chapter="training_size",
     title="More training data",
     caption=(
-        "Test loss and memorisation at the epoch of optimal learning for training sets of growing "
-        "size (growing markers), a panel per measure. Follow the line towards the larger markers: "
-        "further left is better learning; whether the line also rises or falls depends on the "
-        "measure."
+        "Test loss and memorisation at optimal learning, by measure; larger markers have more "
+        "training strings. Further left is better learning; whether the line also rises or "
+        "falls depends on the measure."
     ),
     numbers="6",
     paper=PAPER,

@@ -17,10 +17,10 @@ FIGURE = Figure(
     chapter="profiles",
     title="The effect of training over time",
     caption=(
-        "The effect of training on each cohort (row) at every time (column) of a panel that the "
-        "configuration names, coloured where the simultaneous 95 % band excludes 0 (left), and its "
-        "average by time since the treatment (right). See how long the effect lasts, and that "
-        "nothing is coloured to the left of the staircase."
+        "The effect of training on each cohort (row) at every time (column), coloured where "
+        "the simultaneous 95 % band excludes 0 (left), and its average by time since the "
+        "treatment (right). See how long it lasts, and that nothing left of the staircase is "
+        "coloured."
     ),
     numbers="1 and 4",
     paper=PAPER,

@@ -15,10 +15,9 @@ FIGURE = Figure(
     chapter="profiles",
     title="Profiles of small and large models, from panels",
     caption=(
-        "Correlation of the profiles of two panels over the cells after (left, middle) and before "
-        "(right) the treatment: as estimated (left), and without the errors of the profiles, with "
-        "95 % intervals over units (middle, right). See whether the intervals in the middle are "
-        "high, and whether those at the right hold 0, because there is nothing to memorise yet."
+        "Correlation of two panels' profiles after (left, middle) and before (right) the "
+        "treatment: as estimated (left), and without errors, with 95 % intervals over units "
+        "(middle, right). Those at the right should hold 0: nothing is memorised yet."
     ),
     numbers="6",
     paper=PAPER,

@@ -16,10 +16,10 @@ FIGURE = Figure(
     chapter="profiles",
     title="Several panels: just after training, later, and at the end",
     caption=(
-        "The effect of training just after it (top), averaged over cohorts by the time since then "
-        "(middle), and at the last time (bottom), with simultaneous 95 % bands over units; larger "
-        "models are darker. See whether darker curves are higher, whether the curves in the middle "
-        "fall to a plateau, and whether those at the bottom rise to the right."
+        "The effect of training just after it (top), by the time since then (middle), and at "
+        "the last time (bottom), with simultaneous 95 % bands over units; larger models are "
+        "darker. See whether darker curves are higher, and whether those at the bottom rise "
+        "to the right."
     ),
     numbers="3, 4 and 5",
     paper=PAPER,

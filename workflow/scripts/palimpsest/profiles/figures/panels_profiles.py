@@ -18,10 +18,9 @@ FIGURE = Figure(
     chapter="profiles",
     title="The profiles of several panels",
     caption=(
-        "The effect of training on each cohort (row) at every time (column), for every "
-        "outcome and panel, from that of the smallest model on, coloured where the simultaneous "
-        "95 % band excludes 0. See how long the rows of larger models stay coloured, and whether "
-        "one outcome shows what another one does not."
+        "The effect of training on each cohort (row) at every time (column), by outcome and "
+        "panel, smallest model first, coloured where the simultaneous 95 % band excludes 0. "
+        "See how long the rows of larger models stay coloured, and whether outcomes differ."
     ),
     numbers="2 and 7",
     paper=PAPER,

@@ -20,9 +20,9 @@ FIGURE = Figure(
     title="Memorisation profiles",
     caption=(
         "The effect of training on each macro-batch (row) on the log-likelihood of its "
-        "strings at every checkpoint (column); a cell is coloured only if its simultaneous 95"
-        " % band excludes 0. See how far to the right of the staircase a row stays coloured, "
-        "and that nothing to the left of it is."
+        "strings at every checkpoint (column), coloured where the simultaneous 95 % band "
+        "excludes 0. See how far right of the staircase a row stays coloured, and that "
+        "nothing to its left is."
     ),
     numbers="2",
     paper=PAPER,

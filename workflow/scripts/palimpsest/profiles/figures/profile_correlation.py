@@ -16,10 +16,10 @@ FIGURE = Figure(
     chapter="profiles",
     title="Profiles of small and large models",
     caption=(
-        "Pearson correlation of the profiles of two models over the cells after (left) and before "
-        "(right) the treatment: mean over the seeds, with the smallest and the largest seed. See "
-        "whether the left numbers are above the right ones: before the treatment nothing is "
-        "memorised, and only the errors on common strings are correlated."
+        "Pearson correlation of two models' profiles over the cells after (left) and before "
+        "(right) the treatment: mean over seeds, with the smallest and the largest. The left "
+        "should be above the right: before the treatment only the errors on common strings "
+        "are correlated."
     ),
     numbers="6",
     paper=PAPER,

@@ -20,10 +20,10 @@ FIGURE = Figure(
     chapter="dilution",
     title="Dilution and order",
     caption=(
-        "The specific effect of training on strings by copies, position and size of the "
-        "stream (left), and the contrasts of this factorial, also from one run alone and for "
-        "unseen strings (right). See whether the lines fall to the right, whether late "
-        "strings are above early ones, and whether the placebos are at 0."
+        "The specific effect of training by copies, position and size of the stream (left), "
+        "and its contrasts, also from one run alone and for unseen strings (right). See "
+        "whether lines fall to the right, late strings are above early ones, and placebos are "
+        "at 0."
     ),
     tables=(kinds.DILUTION, kinds.DILUTION_EFFECTS),
 )

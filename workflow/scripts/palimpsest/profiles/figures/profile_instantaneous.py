@@ -18,10 +18,9 @@ FIGURE = Figure(
     chapter="profiles",
     title="Just after training on a string",
     caption=(
-        "The effect of training on each macro-batch just after it, with simultaneous 95 % bands "
-        "over the strings of all seeds (top), and the learning rate of its steps (bottom). See "
-        "whether the curves rise and fall with the learning rate, and whether those of larger "
-        "models are higher."
+        "The effect of training on each macro-batch just after it, with simultaneous 95 % "
+        "bands (top), and the learning rate (bottom). See whether the curves follow the "
+        "learning rate, and whether larger models are higher."
     ),
     numbers="3",
     paper=PAPER,

@@ -14,10 +14,9 @@ FIGURE = Figure(
     chapter="profiles",
     title="Other definitions of memorisation",
     caption=(
-        "Five notions of memorisation at the end of training (panels), each beyond the same of "
-        "strings that are never trained on, against the specific effect of each macro-batch by "
-        "training again. See which points follow the dashed line, on which estimate and truth are "
-        "equal, and which do not even rise with the truth."
+        "Five notions of memorisation at the end (panels), each beyond its value for strings "
+        "never trained on, against the specific effect by retraining. On the dashed line "
+        "estimate and truth are equal; some do not even rise with the truth."
     ),
     tables=(kinds.NOTIONS,),
 )

@@ -18,9 +18,9 @@ FIGURE = Figure(
     chapter="profiles",
     title="Memorisation paths",
     caption=(
-        "The effect of training on each macro-batch over time, from just before its treatment (one "
-        "line for each macro-batch, later ones darker), mean over the runs of all seeds. See how "
-        "far a line jumps when its strings are trained on, and how fast it falls back."
+        "The effect of training on each macro-batch over time, from just before its treatment "
+        "(later ones darker), mean over all seeds. See how far a line jumps when its strings "
+        "are trained on, and how fast it falls back."
     ),
     numbers="1",
     paper=PAPER,

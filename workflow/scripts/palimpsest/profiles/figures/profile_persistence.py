@@ -16,9 +16,9 @@ FIGURE = Figure(
     chapter="profiles",
     title="How long memorisation lasts",
     caption=(
-        "The effect of training, averaged over macro-batches at equal times since their treatment, "
-        "with simultaneous 95 % bands (left), and the same for strings that are never trained on "
-        "(right). See where a band no longer excludes 0, and whether the curves fall to a plateau."
+        "The effect of training by time since the treatment, averaged over macro-batches, "
+        "with simultaneous 95 % bands (left), and for strings never trained on (right). See "
+        "where a band no longer excludes 0, and whether the curves fall to a plateau."
     ),
     numbers="4",
     paper=PAPER,

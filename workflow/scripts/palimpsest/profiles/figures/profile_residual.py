@@ -18,9 +18,9 @@ FIGURE = Figure(
     chapter="profiles",
     title="What is left at the end of training",
     caption=(
-        "The effect of training on each macro-batch at the end of training, with simultaneous 95 % "
-        "bands; filled markers are significant. See whether the curves rise to the right: there, "
-        "strings that were seen late are memorised more."
+        "The effect of training on each macro-batch at the end, with simultaneous 95 % bands; "
+        "filled: significant. Where curves rise to the right, strings that were seen late are "
+        "memorised more."
     ),
     numbers="5",
     paper=PAPER,

@@ -16,10 +16,9 @@ FIGURE = Figure(
     chapter="profiles",
     title="The estimators against retraining",
     caption=(
-        "Both estimators beside the true effect, by training again without each macro-batch: "
-        "the total effect (top), and what remains beyond the effect on strings in neither run"
-        " (bottom). See whether the bands of the bias hold 0, and which estimator has the "
-        "smaller spread."
+        "Both estimators beside the true effect, by retraining without each macro-batch: in "
+        "total (top), and beyond the effect on strings in neither run (bottom). See whether "
+        "the bands of the bias hold 0, and which estimator spreads less."
     ),
     tables=(kinds.EXACT_PROFILE,),
 )

@@ -13,10 +13,9 @@ FIGURE = Figure(
     chapter="records",
     title="Records called memorised",
     caption=(
-        "Left: the share of records that a measure calls memorised, of those that the model was "
-        "trained on (filled) and of those that it was not (open), averaged over the seeds. Right: "
-        "the difference of the two, for each seed with its 95 % interval; see whether it is beyond "
-        "0, because only the difference is evidence."
+        "Left: the share of records that a measure calls memorised, of those trained on "
+        "(filled) and never trained on (open), mean over seeds. Right: their difference, for "
+        "each seed with its 95 % interval; only what is beyond 0 is evidence."
     ),
     tables=(SHARES,),
     drawn_for="records",

@@ -55,9 +55,9 @@ def erasing_adds_quality(table: pd.DataFrame) -> float:
 
 
 @statistic(
-    "share of the gap to retraining that the method closes on the forget strings, minus the larger "
-    "of those on placebos and on retained strings (from -1 to 1), minus the same of its repair "
-    "alone",
+    "share of the gap closed on forget strings, minus the larger of those on "
+    "placebos and on retained strings (from -1 to 1), minus the same of its "
+    "repair alone",
     limits=(-2, 2),
 )
 @per_problem

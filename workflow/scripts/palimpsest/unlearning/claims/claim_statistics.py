@@ -198,8 +198,8 @@ def beyond_controls(summary: pd.DataFrame) -> pd.Series:
 
 
 GAP_CLOSED = (
-    "share of the gap to retraining that a method closes on the forget strings, minus the larger "
-    "of those on placebos and on retained strings (at most 1), "
+    "share of the gap closed on forget strings, minus the larger of those on "
+    "placebos and on retained strings (at most 1), "
 )
 
 
@@ -320,8 +320,8 @@ def memorised_before(memorisation: pd.DataFrame) -> float:
 
 @statistic(
     "unlearning_memorisation",
-    "share of the unlearned models that memorise a forget string counterfactually, minus that of "
-    "retrained models, minus the same difference for placebos; mean over the methods",
+    "share of unlearned models that memorise a forget string counterfactually, "
+    "minus that of retrained ones, beyond placebos; mean over the methods",
     limits=(-2, 2),
     estimator=partial(over_problems, context={"the same before unlearning": memorised_before}),
 )
@@ -349,9 +349,9 @@ def utility(scores: pd.DataFrame) -> pd.Series:
 
 @statistic(
     "unlearning_scores",
-    "difference in utility between the two methods that differ most on another seed; utility is "
-    "the mean probability of tokens on retained strings times that on test strings, each divided "
-    "by that of retrained models",
+    "difference in utility of the two methods that differ most on another seed;"
+    " utility: mean probability of tokens on retained times test strings, each "
+    "divided by that of retrained models",
 )
 @largest
 def costs_differ(scores: pd.DataFrame) -> pd.Series:

@@ -133,8 +133,8 @@ def hard_for_all(epsilons: pd.DataFrame) -> float:
 
 @statistic(
     "epsilons",
-    "rank agreement (gamma) over the forget strings between the epsilons of a method in two "
-    "repetitions, minus that between two methods in different repetitions",
+    "rank agreement (gamma) of a method's epsilons in two repetitions, minus "
+    "that of two methods in different repetitions",
     limits=(-2, 2),
 )
 @per_problem

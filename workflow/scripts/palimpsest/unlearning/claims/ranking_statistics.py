@@ -102,8 +102,7 @@ def beyond_ceiling(agree: Values, arguments: Mapping, *frames: pd.DataFrame) -> 
 def ranking(reads: str, words: str) -> Callable:
     """Declare a statistic of the pairs of methods that are ordered alike."""
     text = (
-        f"share of the pairs of methods that {words}, minus the share on which two repetitions of "
-        "the latter agree"
+        f"share of the pairs of methods that {words}, minus that of two repetitions of the latter"
     )
     return statistic(reads, text, limits=DIFFERENCE, estimator=beyond_ceiling)
 
@@ -193,8 +192,8 @@ def both_attackers(effects: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 @statistic(
     "unlearning_effects",
-    "forgetting quality under held-out attackers minus that under attackers judged on the models "
-    "that they were fitted on, mean over the methods",
+    "forgetting quality under held-out attackers minus that under attackers on "
+    "the models that they were fitted on, mean over the methods",
     limits=DIFFERENCE,
 )
 @per_problem

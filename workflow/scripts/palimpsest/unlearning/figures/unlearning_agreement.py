@@ -15,9 +15,9 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Whether methods find the same strings hard",
     caption=(
-        "The rank correlation of the epsilons of two methods over the forget strings, for every "
-        "pair of methods; similar methods are next to each other. If all squares have one colour, "
-        "the strings decide what is hard to forget; if the squares form blocks, the methods decide."
+        "The rank correlation of two methods' epsilons over the forget strings; similar "
+        "methods are next to each other. If all squares have one colour, the strings decide "
+        "what is hard to forget; if they form blocks, the methods do."
     ),
     numbers="15",
     paper=PAPER,

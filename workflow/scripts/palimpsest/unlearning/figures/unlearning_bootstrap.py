@@ -26,10 +26,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Fresh models and bootstrap samples",
     caption=(
-        "The confidence of unlearned and of retrained models in one forget string: in halves of "
-        "all models (top), and in samples with replacement from one of these halves (bottom). See "
-        "whether the histograms of the two rows differ more than those within a row: if not, the "
-        "bootstrap can stand in for fresh models."
+        "The confidence of unlearned and of retrained models in one forget string: in halves "
+        "of all models (top), and in samples with replacement from one half (bottom). If the "
+        "rows differ no more than the histograms within a row, the bootstrap can stand in for "
+        "fresh models."
     ),
     numbers="22",
     paper=PAPER,

@@ -19,8 +19,8 @@ FIGURE = Figure(
     title="What happens while methods run",
     caption=(
         "The share of the gap closed while a method runs, and the losses of retained and of "
-        "unseen strings relative to their start. See whether a method passes 1 and should "
-        "have stopped before, and whether a later phase repairs what the first one broke."
+        "unseen strings relative to their start. See whether a method passes 1, and whether a "
+        "later phase repairs what the first one broke."
     ),
     tables=(kinds.STAGES,),
     some_empty=(kinds.STAGES,),

@@ -16,9 +16,9 @@ FIGURE = Figure(
     chapter="unlearning",
     title="What the forgetting quality depends on",
     caption=(
-        "The forgetting quality when attacks are judged on the models they were fitted on and"
-        " on others, and with growing numbers of models, of the pool, and of repetitions. See"
-        " how far the values move, and whether the order of the methods stays the same."
+        "The forgetting quality when attacks are judged on the models they were fitted on and "
+        "on others, and with more models, a larger pool, and more repetitions. See whether "
+        "the order of the methods stays the same."
     ),
     numbers="19 to 21",
     paper=PAPER,

@@ -19,10 +19,9 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Epsilon of the forget strings",
     caption=(
-        "The distribution of epsilon over the forget strings, with a panel per method: 0 if "
-        "unlearned and retrained models treat the string alike. See how many strings are to "
-        "the right of the dotted line, where a string has no points, and whether a method "
-        "fails a little on all strings or completely on some."
+        "How the forget strings' epsilons are distributed, by method; 0: unlearned and "
+        "retrained models treat the string alike. Right of the dotted line a string has no "
+        "points. See whether a method fails a little on all strings or completely on some."
     ),
     numbers="13",
     paper=PAPER,

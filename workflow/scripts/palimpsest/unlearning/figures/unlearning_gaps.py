@@ -17,10 +17,9 @@ FIGURE = Figure(
     chapter="unlearning",
     title="How far methods go towards retraining",
     caption=(
-        "The share of the gap between original and retrained models that every method closes "
-        "in the loss of the forget strings. See how near the large markers are to 1, and "
-        "whether the hollow markers of unseen strings (circles) and of retained strings "
-        "(squares) are where those of retraining are."
+        "How much of the gap between original and retrained models a method closes, in the "
+        "loss of the forget strings. See how near large markers are to 1, and whether unseen "
+        "strings (circles) and retained ones (squares) are where those of retraining are."
     ),
     tables=(kinds.GAPS, kinds.GAP_SUMMARY),
 )
@@ -82,9 +81,10 @@ def gaps_note(gaps: pd.DataFrame, seeds: list[int]) -> str:
     unclear = gaps[(gaps["string_role"] == FORGET) & gaps["share"].isna()]
     n_unclear = len(unclear.drop_duplicates(["model", "seed", "string_id"]))
     note = (
-        "Bars of a seed: 95 % intervals over strings and models. Arrows: number of strings beyond "
-        "the axis. Strings that no model was trained on, and strings to be retained: the rise of "
-        "their loss, as a share of the gap of equally hard forget strings; compare with retrain."
+        "Bars of a seed: 95 % intervals over strings and models. Arrows: the bar goes on, or the "
+        "number of strings beyond the axis. Strings that no model was trained on, and strings to "
+        "be retained: the rise of their loss, as a share of the gap of equally hard forget "
+        "strings; compare with retrain."
     )
     if len(seeds) > 1:
         note += f" Bars of the mean: 95 % interval over {len(seeds)} seeds (Student)."
@@ -169,6 +169,12 @@ def draw_summary(axes: plt.Axes, row, share: float, y: float, **look) -> None:
     if np.isfinite([row.lower, row.upper]).all():
         ends = np.clip([row.lower, row.upper], LOWEST, HIGHEST)
         axes.plot(ends, [y, y], color=look["color"], linewidth=0.8)
+        for beyond, edge, marker in (
+            (row.lower < LOWEST, LOWEST, "<"),
+            (row.upper > HIGHEST, HIGHEST, ">"),
+        ):
+            if beyond:
+                axes.plot(edge, y, marker=marker, markersize=2.6, color=look["color"])
     if LOWEST <= share <= HIGHEST:
         axes.plot(share, y, linestyle="none", **{"markersize": 3.4, **look})
         return

@@ -17,10 +17,9 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Strings that are hard to forget",
     caption=(
-        "The epsilon of each forget string summed over the methods, ranked (left), and against "
-        "what training on the string had changed (right), for every seed. See whether the bars "
-        "rise, so that some strings are hard for every method, and whether the hard strings are "
-        "those that had helped the model most."
+        "Each forget string's epsilon summed over the methods, ranked (left), and against "
+        "what training on it had changed (right), by seed. See whether some strings are hard "
+        "for every method, and whether they are those that had helped the model most."
     ),
     numbers="14",
     paper=PAPER,

@@ -28,9 +28,8 @@ FIGURE = Figure(
     title="Confidence in single strings",
     caption=(
         "The confidence of single unlearned models in the hardest, the median and the easiest "
-        "forget string (rows), with a column per method, over the confidence of retrained models. "
-        "See where two histograms do not overlap, so that one model gives away that it was "
-        "unlearned, and where they differ only in their width."
+        "forget string (rows), by method, over that of retrained models. Where two histograms "
+        "do not overlap, one model gives away that it was unlearned."
     ),
     numbers="18",
     paper=PAPER,

@@ -16,10 +16,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Forgotten under which measure",
     caption=(
-        "The share of forget strings that is memorised before unlearning (light) and after it"
-        " (dark), with a panel per measure. See whether a method's dark bars end at the "
-        "dashed line of models that never saw the strings, and whether the thin grey bars of "
-        "unseen strings are as long as that of retraining."
+        "The share of forget strings that is memorised before (light) and after unlearning "
+        "(dark), by measure. See whether dark bars end at the dashed line of models that "
+        "never saw the strings, and grey bars of unseen strings are as long as that of "
+        "retraining."
     ),
     tables=(kinds.MEMORISATION,),
 )

@@ -19,11 +19,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Other metrics and the forgetting quality",
     caption=(
-        "Other measures of forgetting from the literature against the forgetting quality, "
-        "with a marker per method; the dashed line is the value of retrained models (shaded: its "
-        "interval, where one seed is drawn). See "
-        "whether the markers near the dashed line are also at the right: if not, an attack on"
-        " single strings still finds them."
+        "Other measures of forgetting against the forgetting quality; dashed: retrained "
+        "models (shaded: the interval, where one seed is drawn). See whether markers near the "
+        "dashed line are also at the right: if not, an attack on single strings still finds "
+        "them."
     ),
     numbers="6 and 17",
     paper=PAPER,

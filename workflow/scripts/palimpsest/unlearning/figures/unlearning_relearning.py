@@ -19,10 +19,10 @@ FIGURE = Figure(
     chapter="unlearning",
     title="How fast what was forgotten comes back",
     caption=(
-        "The loss of the forget strings while unlearned models are trained on them again, "
-        "beside retrained models (left), and the loss after rounding the weights to 4 bits "
-        "(right). See whether a method falls like the dashed curve of retraining or like the "
-        "dotted curve of the original models, and which methods are below the diagonal."
+        "The loss of the forget strings while models are trained on them again (left), and "
+        "after rounding the weights to 4 bits (right). See whether a method falls like the "
+        "dashed curve of retraining or the dotted one of the originals, and which are below "
+        "the diagonal."
     ),
     tables=(kinds.STAGES,),
     some_empty=(kinds.STAGES,),

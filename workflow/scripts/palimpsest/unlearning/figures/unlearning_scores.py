@@ -17,10 +17,9 @@ FIGURE = Figure(
     chapter="unlearning",
     title="How well methods forget",
     caption=(
-        "The forgetting quality of every unlearning method, and its final score, which also "
-        "counts what is lost on other strings. See how far a method is from the grey strip, "
-        "where models with exchanged labels are, and how far its marker moves to the left in "
-        "the further panels."
+        "The forgetting quality of each method, and its final score, which counts what is "
+        "lost on other strings, too. See how far it is from the grey strip of models with "
+        "exchanged labels, and how far it moves left in the further panels."
     ),
     numbers="4 and 5",
     paper=PAPER,

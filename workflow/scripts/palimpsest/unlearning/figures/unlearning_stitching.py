@@ -17,10 +17,9 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Methods put together from two others",
     caption=(
-        "The forgetting quality and the final score of methods that forget with the first phase of "
-        "one method and repair with that of another, beside these two methods. See whether the "
-        "filled marker is to the right of both hollow markers below it: then the phases are better "
-        "together than in the methods they are from."
+        "Methods that forget with the first phase of one method and repair with that of "
+        "another, beside these two. Where the filled marker is to the right of both hollow "
+        "ones below it, the phases are better together."
     ),
     numbers="16",
     paper=PAPER,

@@ -17,10 +17,9 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Forgetting against keeping the rest",
     caption=(
-        "The forgetting quality of every method against what it keeps on retained and on test"
-        " strings: accuracy (top) and probability of tokens (bottom), as a share of retrained"
-        " models'. See which methods are at the upper right, and which are below the dashed "
-        "line: these pay for forgetting."
+        "Forgetting quality against what is kept on retained and on test strings, as a share "
+        "of retrained models': accuracy (top), probability of tokens (bottom). The best are "
+        "at the upper right; those below the dashed line pay for forgetting."
     ),
     numbers="12",
     paper=PAPER,

@@ -17,10 +17,9 @@ FIGURE = Figure(
     chapter="unlearning",
     title="Methods on another problem",
     caption=(
-        "The score of every method on a language on which it was not tuned, with its settings as "
-        "they are and with learning rates chosen on other strings of this language. See which "
-        "methods are near the right without any tuning, and which need it: a filled marker far to "
-        "the right of the hollow one."
+        "The score on a language on which a method was not tuned, with its settings as they "
+        "are (hollow) and with learning rates chosen on other strings of this language "
+        "(filled). A filled marker far to the right needed the tuning."
     ),
     numbers="7",
     paper=PAPER,
