@@ -1,7 +1,9 @@
 """The command `palimpsest`: what Snakemake is given, the studies that it makes, and the wheel."""
 
+import ast
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -9,6 +11,7 @@ import sys
 import venv
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -19,6 +22,7 @@ from palimpsest.command_line import VERBS, main, parser
 from palimpsest.errors import UserError
 from palimpsest.languages import load
 from palimpsest.new_study import STUDY, of_truths, project, take_folder
+from palimpsest.phase_stub import text_of
 
 ROOT = Path(__file__).parents[1]
 PANEL = ROOT / "config/panels/example.csv"
@@ -120,6 +124,12 @@ def test_studies_of_each_input_can_be_planned(tmp_path, monkeypatch):
     (tmp_path / "notes.csv").write_text("in_training,text\n" + "".join(NOTES))
     named = ["--columns", "trained=in_training"]
     (tmp_path / "steps.csv").write_text(PANEL.read_text().replace("time", "step", 1))
+    (tmp_path / "documents").mkdir()
+    for n in range(12):
+        (tmp_path / f"documents/{n}.txt").write_text(f"words of text {n}")
+    (tmp_path / "q.csv").write_text("body\nwords of text 3\n")
+    for name in ("one", "two"):
+        np.savez(tmp_path / f"{name}.npz", layer=np.ones((9, 2)))
     for name, flags in {
         "named": ["--records", "notes.csv", *named, "--model", "model/"],
         "records": ["--records", RECORDS],
@@ -128,6 +138,9 @@ def test_studies_of_each_input_can_be_planned(tmp_path, monkeypatch):
         "panel": ["--panel", "steps.csv", "--columns", "time=step"],
         "losses": ["--losses", "losses.csv", "--columns", "id=key"],
         "unlearned": ["--records", "asked.csv", *unlearning],
+        "texts": ["--corpus", "documents", "--queries", "q.csv", "--columns", "text=body"],
+        "layers": ["--activations", "one.npz", "two.npz"],
+        "stub": ["--method", "my_phase.py"],
     }.items():
         main(["init", name, *map(str, flags)])
     assert "answer_records" in planned(tmp_path / "losses")
@@ -138,6 +151,12 @@ def test_studies_of_each_input_can_be_planned(tmp_path, monkeypatch):
     assert asked["density"] is None
     panel = yaml.safe_load((tmp_path / "panel" / STUDY).read_text())["profiles"]["panels"]["mine"]
     assert panel == {"file": "../steps.csv", "time": "step"}
+    density = yaml.safe_load((tmp_path / "texts" / STUDY).read_text())["density"]
+    text = {"corpus": "../documents", "queries": "../q.csv", "field": "body"}
+    assert density == {"leakage": None, "support": None, "texts": {"mine": text}}
+    layers = yaml.safe_load((tmp_path / "layers" / STUDY).read_text())["information"]
+    assert layers["activations"] == {"one": "../one.npz", "two": "../two.npz"}
+    assert "unlearn" in planned(tmp_path / "stub", "unlearning")
     copy = tmp_path / "grammar/config/languages/cats.pcfg"
     assert copy.read_bytes() == grammar.read_bytes()
     # Of 36 strings, a third
@@ -152,7 +171,7 @@ def test_a_study_without_an_input_is_the_default_one_and_says_so(tmp_path, monke
     assert yaml.safe_load(written) == {"title": "plain"}
     assert "plain: without an option, it is the whole default" in capsys.readouterr().out
     doors = [line[2:].split() for line in written.splitlines() if "palimpsest init" in line]
-    assert len(doors) == 5
+    assert len(doors) == 8
     for _, *words in doors:
         assert parser().parse_args(words).folder == Path("my-study")
 
@@ -224,7 +243,32 @@ def test_a_folder_after_the_columns_is_the_folder():
         ),
         (
             "init new --columns text=body",
-            "--columns: needs one of --records, --losses and --panel, whose columns it names",
+            "--columns: needs one of --records, --losses, --panel and --corpus, whose columns it "
+            "names",
+        ),
+        ("init new --corpus full/file", "--corpus: needs --queries, too (docs/density.md)"),
+        ("init new --queries full/file", "--queries: needs --corpus, too (docs/density.md)"),
+        (
+            "init new --corpus full/file --queries none.csv",
+            "--queries: none.csv: no such file",
+        ),
+        (
+            "init new --corpus full/file --queries full/file --columns id=a",
+            "--columns: id is no column of texts; choose from text, response",
+        ),
+        ("init new --activations none.npz", "--activations: none.npz: no such file"),
+        (
+            "init new --activations full/file full/file",
+            "--activations: two files are named file; rename one of them",
+        ),
+        (
+            "init new --method full/file",
+            "--method: full/file: is no name of a module; take letters, digits and _ , such as "
+            "my_phase.py",
+        ),
+        (
+            "init new --method finetune.py",
+            "--method: finetune.py: the library has a file of this name; rename yours",
         ),
         *(
             (
@@ -247,6 +291,49 @@ def test_bad_input_is_one_line_and_nothing_is_written(words, said, tmp_path, mon
     (tmp_path / "full/file").touch()
     assert refused(*words.split()) == f"error: {said}"
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("x = (", "mine.py:1: SyntaxError: "),
+        ("x = 1", "mine.py: has no phase, a class with the decorator @phase"),
+        ("# \0", "mine.py:1: has a byte of 0"),
+    ],
+)
+def test_a_file_without_a_phase_is_one_line(code, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(code)
+    assert refused("init", "new", "--method", "mine.py").startswith(f"error: --method: {said}")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_phase_of_ones_own_that_fails_is_one_line_of_its_option(tmp_path, monkeypatch):
+    """Snakemake reads it: the line names the copy, which is gone again."""
+    monkeypatch.chdir(tmp_path)
+    code = text_of(Path("mine.py")).replace('@phase("mine")', '@phase("finetune")')
+    (tmp_path / "mine.py").write_text(code)
+    said = refused("init", "new", "--method", "mine.py")
+    assert re.match(r"error: --method: \S*/unlearning/methods/mine.py:\d+: ValueError: ", said)
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_stub_is_the_example_of_the_page():
+    """Which another test applies to models; its names and words are its own."""
+
+    def body(code):
+        (own,) = (node for node in ast.parse(code).body if isinstance(node, ast.ClassDef))
+        functions = [node for node in own.body if isinstance(node, ast.FunctionDef)]
+        parts = [*own.body, *(part for each in functions for part in each.body)]
+        kept = [part for part in parts if not isinstance(part, ast.Expr | ast.FunctionDef)]
+        return [ast.dump(part) for part in kept]
+
+    page = (ROOT / "docs/methods.md").read_text()
+    (shown,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    stub = text_of(Path("my_phase.py"))
+    assert '@phase("my-phase")\nclass MyPhase(Training):' in stub
+    assert body(stub) == body(shown)
+    assert len(body(shown)) == 5
 
 
 def test_a_study_that_cannot_be_planned_is_not_made(tmp_path, monkeypatch):

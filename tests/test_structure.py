@@ -42,7 +42,7 @@ ROOMS = [
     *([name] for name in NAMES),  # a section may use the ones before it
     ["sections"],
     ["experiment", "results"],
-    ["reference"],
+    ["phase_stub", "reference"],
     ["new_study"],
     ["command_line"],
 ]

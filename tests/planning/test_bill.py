@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from helpers.experiments import DEFAULT, ROOT, experiment
+from palimpsest import launch
 from palimpsest.paths import MANIFEST
 from palimpsest.planning.bill import SAME_JOBS
 
@@ -108,3 +109,16 @@ def test_models_that_the_graph_does_not_make_are_not_billed():
     assert found.derived == [one for one in whole.derived if {*one.files} & {*first.files}]
     assert len(found.derived) < len(whole.derived)
     assert not found.requests
+
+
+def test_a_bill_is_handed_on_unless_it_is_too_long(monkeypatch):
+    """No program starts with a longer environment; then targets are billed as their sections."""
+    monkeypatch.setenv(launch.TARGETS, "")
+    monkeypatch.setenv(launch.BILL, "{}")
+    launch.hand_on_targets(["plan"])
+    assert launch.handed_bill() is None
+    made = {"runs": {"3": [0, 1]}, "derived": [], "asked": [2]}
+    launch.hand_on_bill({**made, "derived": list(range(launch.LONGEST_VALUE))})
+    assert launch.handed_bill() is None
+    launch.hand_on_bill(made)
+    assert launch.handed_bill() == made

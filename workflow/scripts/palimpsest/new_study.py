@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from palimpsest import paths
+from palimpsest import paths, phase_stub
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.models import read_models
@@ -41,8 +41,11 @@ rule everything:
         rules.all.input,
     localrule: True
 """
-FILES = ("records", "losses", "grammar", "panel")  # options that name a file
-WITH_COLUMNS = ("records", "losses", "panel")
+# Options that name a file, or several
+FILES = ("records", "losses", "grammar", "panel", "corpus", "queries", "activations")
+WITH_COLUMNS = ("records", "losses", "panel", "corpus")
+# The columns of texts, and the keys of the configuration that name them
+OF_TEXTS = {"text": "field", "response": "response"}
 ASKED = ("model", "reference")
 UNLEARNING = ("original", "retrained", "unlearned")
 DOORS = (
@@ -51,6 +54,9 @@ DOORS = (
     "--losses losses.csv",
     "--records questions.jsonl --original full/ --retrained retain/ --unlearned npo/",
     "--panel panel.csv",
+    "--corpus corpus.jsonl --queries queries.jsonl",
+    "--activations layers.npz",
+    "--method my_phase.py",
 )
 # By the beginning of a key of the study: the option that it comes from
 OPTIONS: Mapping[str, str] = {
@@ -65,6 +71,11 @@ OPTIONS: Mapping[str, str] = {
     "audit/checkpoints/forget/retrained": "retrained",
     "audit/checkpoints/forget": "unlearned",
     "profiles/panels": "panel",
+    f"density/texts/{OWN}/queries": "queries",
+    f"density/texts/{OWN}/field": "columns",
+    "density": "corpus",
+    "information": "activations",
+    "unlearning": "method",
     "languages": "grammar",
     "sizes": "grammar",
     "memorisation": "grammar",
@@ -91,10 +102,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="KEY=COLUMN",
-        help="names of the columns of the records, losses or panel, such as trained=in_training",
+        help="names of the columns of the records, losses, panel or texts, such as "
+        "trained=in_training",
     )
     parser.add_argument("--grammar", type=Path, help="a .pcfg file")
     parser.add_argument("--panel", type=Path, help="a table of unit, time, cohort and outcome")
+    parser.add_argument("--corpus", type=Path, help="texts, a file or a folder of .txt files")
+    parser.add_argument("--queries", type=Path, help="with --corpus: texts to compare with it")
+    parser.add_argument(
+        "--activations",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="activations of models, each a .npz, .safetensors or .parquet file of layers",
+    )
+    parser.add_argument(
+        "--method",
+        type=Path,
+        metavar="FILE.py",
+        help="a phase of unlearning of your own; a stub that runs if there is no such file",
+    )
 
 
 def init(given: argparse.Namespace) -> None:
@@ -115,6 +142,12 @@ def init(given: argparse.Namespace) -> None:
         shutil.copytree(source / name, folder / name, ignore=shutil.ignore_patterns("schemas"))
     if given.grammar:
         shutil.copy(given.grammar, folder / "config/languages" / f"{given.grammar.stem}.pcfg")
+    if given.method:
+        made = folder / phase_stub.PLACE / given.method.name
+        made.parent.mkdir(parents=True)
+        made.write_text(phase_stub.text_of(given.method))
+        what = "copied from" if given.method.exists() else "a stub: no such file as"
+        print(f"{made}: {what} {given.method}; write your phase here (docs/methods.md)")
     (folder / "Snakefile").write_text(SNAKEFILE.format(workflow=str(source / "Snakefile")))
     is_default = study.keys() == {"title"}
     written = yaml.safe_dump(study, sort_keys=False, default_flow_style=None)
@@ -169,14 +202,36 @@ def check(given: argparse.Namespace, source: Path) -> None:
         )
     if given.columns and sum(getattr(given, name) is not None for name in WITH_COLUMNS) != 1:
         raise UserError(
-            "--columns: needs one of --records, --losses and --panel, whose columns it names"
+            "--columns: needs one of --records, --losses, --panel and --corpus, whose columns it "
+            "names"
         )
-    for name in FILES:
-        if (file := getattr(given, name)) and not file.exists():
+    for one, other in (("corpus", "queries"), ("queries", "corpus")):
+        if getattr(given, one) and not getattr(given, other):
+            raise UserError(f"--{one}: needs --{other}, too (docs/density.md)")
+    for name, file in files_of(given):
+        if not file.exists():
             raise UserError(f"--{name}: {file}: no such file")
+    names = [file.stem for file in given.activations or ()]
+    if again := [name for name in names if names.count(name) > 1]:
+        raise UserError(f"--activations: two files are named {again[0]}; rename one of them")
+    if given.corpus and (unknown := columns(given.columns).keys() - OF_TEXTS.keys()):
+        raise UserError(
+            f"--columns: {min(unknown)} is no column of texts; choose from {', '.join(OF_TEXTS)}"
+        )
+    if given.method:
+        with of_option("method"):
+            phase_stub.phase_in(given.method)
     for name, model in models_of(given):
         with of_option(name):
             check_model(model, source / MODELS)
+
+
+def files_of(given: argparse.Namespace) -> Iterator[tuple[str, Path]]:
+    """Each file that was given, after its option."""
+    for name in FILES:
+        files = getattr(given, name) or []
+        for file in [files] if isinstance(files, Path) else files:
+            yield name, file
 
 
 def models_of(given: argparse.Namespace) -> Iterator[tuple[str, str]]:
@@ -229,6 +284,25 @@ def configuration(given: argparse.Namespace, folder: Path) -> dict:
     if given.panel:
         nothing = dict.fromkeys(("exact", "notions", "dilution"))
         asked["profiles"] = {"models": [], **nothing, "panels": {OWN: in_study(given.panel)}}
+    if given.corpus:
+        fields = {OF_TEXTS[name]: column for name, column in named.items()}
+        files = {name: at(folder, getattr(given, name)) for name in ("corpus", "queries")}
+        nothing = dict.fromkeys(("leakage", "support"))
+        asked["density"] = {**nothing, "texts": {OWN: {**files, **fields}}}
+    if given.activations:
+        files = {file.stem: at(folder, file) for file in given.activations}
+        asked["information"] = {"models": [], "activations": files}
+    if given.method:
+        study["extensions"] = [phase_stub.FOLDER]
+        with of_option("method"):
+            phases = phase_stub.phases_with(phase_stub.phase_in(given.method))
+        asked["unlearning"] = {
+            "models": ["opt-1.3b-twin"],
+            "seeds": [1, 2],
+            "n": 16,
+            "own_methods": {OWN: {"phases": phases}},
+            "methods": [OWN, "finetune"],
+        }
     if not asked:
         return study
     return study | {name: asked.get(name) for name in NAMES}
@@ -298,11 +372,11 @@ def largest_size(grammar: Path) -> int:
     return max(size for size in SIZES if size <= most)
 
 
-def at(folder: Path, model: str) -> str:
-    """A model's folder as seen from the study; a name on the hub as it is."""
-    return (
-        os.path.relpath(Path(model).resolve(), folder.resolve()) if os.path.isdir(model) else model
-    )
+def at(folder: Path, file: str | Path) -> str:
+    """A file or folder as seen from the study; a name of a model on the hub as it is."""
+    if not os.path.exists(file):
+        return str(file)
+    return os.path.relpath(Path(file).resolve(), folder.resolve())
 
 
 @contextlib.contextmanager
@@ -319,13 +393,14 @@ def in_options(refused: str, given: argparse.Namespace) -> str:
     file, _, said = refused.partition(": ")
     key, _, text = said.partition(": ")
     option = next((one for start, one in OPTIONS.items() if key.startswith(start)), None)
+    if given.method and str(given.folder / phase_stub.PLACE) in refused:
+        return f"--method: {refused}"
     if file != STUDY or option is None:
         return refused
     if text.startswith("unknown key"):
         option = "columns"
-    for name in FILES:
-        if path := getattr(given, name):
-            text = text.replace(os.path.relpath(path.resolve(), given.folder.resolve()), str(path))
+    for _, path in files_of(given):
+        text = text.replace(at(given.folder, path), str(path))
     for _, model in models_of(given):
         text = text.replace(at(given.folder, model), model)
     yours = re.compile(rf"{re.escape(IN_CONFIGURATION)}\{{(.*?)\}}")
