@@ -40,7 +40,7 @@ def test_sections_without_tables_of_their_own_give_no_rows(tmp_path, copies, of_
     files = {"tradeoff": [], "leave_one_out": [], "record_shares": of_records}
     table = written(tmp_path, headline([MEMORISATION, RECORDS], **copies, **files))
     assert set(table["question"]) == {
-        "What share of the records is memorised at the last checkpoint?"
+        "What share of the records is called memorised, taken together?"
     }
     assert table["size"].isna().all()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 
 from palimpsest.audit.kinds import SCORES
-from palimpsest.audit.roc_curves import judged, roc
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
 from palimpsest.figures.libraries import np, pd, plt
+from palimpsest.records.roc_curves import judged, roc
 
 FIGURE = Figure(
     __name__,
