@@ -75,7 +75,7 @@ def of_model(row: Mapping, shares: pd.DataFrame, single: Mapping, level: float) 
         return Sentence(standing(about, single, level), note)
     if are_told_apart(look):
         return Sentence(
-            f"Which of the {single['n_trained']} {about} are memorised, the losses cannot tell: a "
+            f"The losses cannot tell which of the {single['n_trained']} {about} are memorised: a "
             "blind look at the texts tells them from the others with an AUC of "
             f"{with_interval(look)}, so they differ in kind.",
             f"{note} A reference model, or unseen records of the same kind, would decide.",

@@ -62,7 +62,7 @@ def attack_roc(scores: pd.DataFrame) -> plt.Figure:
     panels.supylabel("share of members found")
     handles = [
         *(elements.line_handle(model, colour) for model, colour in colours.items()),
-        elements.line_handle("blind: words alone", **BROKEN),
+        elements.line_handle("blind: texts alone", **BROKEN),
         elements.line_handle("chance", **style.BAYES_LINE),
     ]
     elements.legend(figure, handles)
