@@ -81,4 +81,4 @@ def only_asked(lower: float = 0.0, alike: bool = True, n_unseen: int = 100, mode
             "loss_reference": np.nan,
         }
     )
-    return answer("mine", corpus=[mine], measured=[measured], **HOW)
+    return answer("mine", corpus=[mine.records], measured=[measured], **HOW)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from palimpsest.corpora import Corpus, read_corpus
+from palimpsest.corpora.records import Records, records_of_table
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.measures import Start
 from palimpsest.records import kinds
@@ -21,12 +21,12 @@ from palimpsest.tables import replacing
 ITS_MODEL = "model"
 
 
-@reads(corpus=[read_corpus], retrained=[kinds.RETRAINED], measured=[kinds.MEASURED])
+@reads(corpus=[records_of_table], retrained=[kinds.RETRAINED], measured=[kinds.MEASURED])
 @makes(kinds.ANSWERS, kinds.SHARES)
 def answer(
     language: str,
     *,
-    corpus: Sequence[Corpus] = (),
+    corpus: Sequence[Records] = (),
     retrained: Sequence[pd.DataFrame] = (),
     measured: Sequence[pd.DataFrame] = (),
     given: str | Path | Sequence[str] = (),
@@ -48,7 +48,7 @@ def answer(
     texts = {
         record: text
         for one in corpus
-        for record, text in zip(one.records.ids, one.records.whole_texts, strict=True)
+        for record, text in zip(one.ids, one.whole_texts, strict=True)
     }
     for keys, losses, threshold in _losses(retrained, measured, given, columns, loss_threshold):
         of_model = answers(losses, start=start, loss_threshold=threshold, false_alarms=false_alarms)
