@@ -92,14 +92,13 @@ def test_a_model_says_how_many_of_its_records_are_found_and_the_placebo():
         assert abs(detected["detected"] - memorised) <= 0.15
         share, lower, upper = (f"{100 * value:.0f}" for value in detected)
         placebo = f"{100 * rows['detected_unseen'].mean():.0f}\u00a0%"
-        assert said.note == (
-            f"Measure: contextual (retraining). {share}\u00a0% [{lower}, {upper}] have p ≤ 0.05; "
-            f"placebo: {placebo} of the others."
-        )
-        n = "30 are" if memorised else "none is"
-        about = "of the 30 records in mine that the model m was trained on"
-        assert f"{about}, {n} found at a false discovery rate of 5\u00a0%" in said.text
-        assert "unseen records to stand" not in said.text
+        of_detected = f"contextual: {share}\u00a0% [{lower}, {upper}]; placebo {placebo}"
+        begin = "30 of 30" if memorised else "None of 30"
+        assert said.text.startswith(f"{begin} records of mine in m’s training stand")
+        n_found = "30 have" if memorised else "none has"  # by the median of two seeds
+        assert f"at a false discovery rate of 5\u00a0%: {n_found} median p ≤ 0.05 (" in said.text
+        assert f"≤ 0.05 ({of_detected})" in said.text
+        assert "unseen records" not in said.text
 
 
 def losses_of(n_found: int, n_unseen: int) -> dict:
@@ -121,29 +120,31 @@ def test_a_correction_that_cannot_succeed_says_what_it_takes():
     """15 of 40 at the smallest p-value of 20 unseen records: 0.127 when corrected. 53 suffice."""
     (few,) = sentences(losses_of(15, 20))
     assert (
-        "records in logged that the model was trained on, none is found at a false discovery rate "
-        "of 5\u00a0%: 15 have p ≤ 0.05, which takes 53 unseen records to stand, and there are 20."
+        "None of 40 records of logged in the model’s training stands at a false discovery rate of "
+        "5\u00a0%: 15 have p ≤ 0.05 (contextual: 38\u00a0% ["
     ) in few.text
+    assert few.text.endswith("; placebo 0\u00a0%), which takes 53 unseen records, not 20.")
     table = losses_of(15, 20)[kinds.ANSWERS.name].query("measure == 'contextual'")
     assert table["p_corrected"].min() == pytest.approx(40 / 15 / 21)
-    assert "none is found" in next(iter(sentences(losses_of(15, 52)))).text
+    assert "None of 40" in next(iter(sentences(losses_of(15, 52)))).text
     (enough,) = sentences(losses_of(15, 53))
-    assert "15 are found at a false discovery rate of 5\u00a0%." in enough.text
+    assert enough.text.startswith("15 of 40 records of logged in the model’s training stand at")
+    assert "unseen records" not in enough.text
     (one,) = sentences(losses_of(2, 20))
-    assert "none is found" in one.text
-    assert "2 have p ≤ 0.05, no more than chance gives." in one.text
+    assert "None of 40" in one.text
+    assert one.text.endswith("), no more than chance gives.")
 
 
 def test_without_a_reference_the_sentence_says_how_alike_both_kinds_are():
     """The same losses: memorised if the texts are alike; if not, nobody can tell."""
     (alike,) = sentences(only_asked(lower=1))
-    assert "40 are found" in alike.text
+    assert alike.text.startswith("40 of 40 records of mine in tuned’s training stand at a")
     assert "Without a reference model, this holds only if both kinds of records are" in alike.text
     auc = float(re.search(r"tells them apart with an AUC of ([\d.]+) \[", alike.text)[1])
     assert 0.3 < auc < 0.7
     (unlike,) = sentences(only_asked(lower=1, alike=False))
-    assert "found" not in unlike.text
-    assert unlike.text.startswith("The losses cannot tell which of the 40 records")
+    assert "stand" not in unlike.text
+    assert unlike.text.startswith("The losses cannot tell which of 40 records of mine")
     assert "are memorised: a blind look at the texts tells" in unlike.text
     assert "an AUC of 1 [" in unlike.text
     assert "A reference model, or unseen records of the same kind, would decide." in unlike.note
@@ -168,7 +169,7 @@ def test_a_blind_look_is_at_chance_where_records_are_alike():
 
 def test_a_model_named_model_is_named_once():
     said = next(iter(sentences(only_asked(lower=1, model="model")))).text
-    assert "that the model was trained on" in said
+    assert "in the model’s training" in said
 
 
 @pytest.mark.filterwarnings("ignore:.*no record was never trained on")
@@ -219,7 +220,7 @@ def test_the_page_names_all_records_that_are_found_and_shows_the_surest():
     opening = part({**given, kinds.SHARES.name: shares(["m"], [0])}).opening
     assert f"the lowest first: {', '.join(single['ids'])}. All records: <code>" in opening
     assert "results/records.csv" in opening
-    assert "13 have p ≤ 0.05" in opening
+    assert "13 have median p ≤ 0.05" in opening
     assert opening.index("r19") < opening.index("<table>")
     unknown = pd.DataFrame(rows).assign(p_value=np.nan, p_corrected=np.nan)
     (nothing,) = found({kinds.ANSWERS.name: unknown}, 0.05)

@@ -86,7 +86,7 @@ def test_an_answer_opens_the_page_of_its_section(entries, tmp_path):
     tables = only_asked(lower=1)
     rendered(tmp_path / "r.html", entries, folder=tmp_path / "r", **tables)
     page = text_of(tmp_path / "r", "records")
-    said = page.index("40 are found at a false discovery rate")
+    said = page.index("training stand at a false discovery rate")
     assert said < page.index("<figure") < page.index("<details")
     assert "The smallest p-values" in Unfolded(page).text
     rendered(tmp_path / "r.html", entries, folder=tmp_path / "r", is_short=True, **tables)

@@ -46,8 +46,8 @@ def number_to(value: float, width: float) -> str:
 
 
 def the_model(name: str) -> str:
-    """A model in a sentence; one that is called "model" is not named twice."""
-    return "the model" if name == "model" else f"the model {name}"
+    """A model in a sentence; one that is called "model" is no name."""
+    return "the model" if name == "model" else name
 
 
 def score(value: float) -> str:

@@ -17,8 +17,9 @@ def found(tables: Mapping[str, pd.DataFrame], level: float) -> Iterator[dict]:
     `measure` is the main one: the first of `headline.MEASURES` that there is. `records` are those
     trained on with a p-value, the surest first: a row each with `p`, `corrected` (medians over the
     seeds), `score`, and in how many of how many trainings it is called memorised. `ids` are those
-    with a p-value of `level` or less. `n_standing` of them have a corrected one of `level` or less,
-    and `needed` is the number of unseen records with which all of them could.
+    with a p-value of `level` or less. `n_standing` of them have a corrected one of `level` or less.
+    `needed` is the number of unseen records with which all of them could, and `n_seeds` that of the
+    trainings whose median a p-value is.
     """
     (answers,) = given(tables, kinds.ANSWERS)
     if answers.empty:
@@ -37,6 +38,7 @@ def found(tables: Mapping[str, pd.DataFrame], level: float) -> Iterator[dict]:
             "ids": ids,
             "n_standing": int((records["corrected"] <= level).sum()),
             "n_trained": len(records),
+            "n_seeds": of_model["seed"].nunique(dropna=False),
             "n_unseen": own.loc[~trained, "id"].nunique(),
             "needed": fewest_unseen(level * len(ids) / len(records)) if ids else None,
         }

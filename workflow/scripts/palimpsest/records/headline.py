@@ -11,7 +11,7 @@ from palimpsest.tables.headline import HEADLINE
 
 pd = lazy_import("pandas")
 
-QUESTION = "What share of the records is called memorised, taken together?"
+QUESTION = "What share of all records is called memorised?"
 KEYS = ["language", "model", "measure", "evidence"]
 # By what they rest on: training again, another model, records never trained on, nothing. The first
 # that there is is the main one: see docs/records.md, "One measure".

@@ -50,8 +50,7 @@ def of_model(row: Mapping, shares: pd.DataFrame, single: Mapping, level: float) 
     `row` is of the table `headline`; `shares` are the rows of the same corpus, model and measure;
     `single` is what `found` says of them.
     """
-    model = the_model(row["model"])
-    about = f"records in {row['language']} that {model} was trained on"
+    about = f"records of {row['language']} in {the_model(row['model'])}’s training"
     if pd.isna(row["unseen"]):
         return Sentence(
             f"Of the {about}, {percent(row['trained'])} are called memorised, and nothing shows "
@@ -59,26 +58,26 @@ def of_model(row: Mapping, shares: pd.DataFrame, single: Mapping, level: float) 
             "There is no placebo: records of the same kind, never trained on, would decide.",
         )
     detected = Interval(*shares[DETECTED].mean(skipna=False))
-    by = f"Measure: {row['measure']} ({row['evidence']})"
     if pd.isna(detected.mean):
         beyond = with_interval(Interval(row["difference"], row["lower"], row["upper"]))
         return Sentence(
             f"Of the {about}, {beyond} more are called memorised than of others.",
-            f"{by}. Too few records were never trained on to tell single records; more would.",
+            f"Measure: {row['measure']} ({row['evidence']}). Too few records were never trained on "
+            "to tell single records; more would.",
         )
-    note = (
-        f"{by}. {with_interval(detected, percent)} have p ≤ {level:g}; placebo: "
-        f"{percent(shares['detected_unseen'].mean())} of the others."
-    )
+    placebo = percent(shares["detected_unseen"].mean())
+    share = f"{row['measure']}: {with_interval(detected, percent)}; placebo {placebo}"
+    about = f"{single['n_trained']} {about}"
     look = blind_look(shares)
     if row["evidence"] != UNSEEN:
-        return Sentence(standing(about, single, level), note)
+        return Sentence(standing(about, share, single, level))
     if are_told_apart(look):
         return Sentence(
-            f"The losses cannot tell which of the {single['n_trained']} {about} are memorised: a "
-            "blind look at the texts tells them from the others with an AUC of "
-            f"{with_interval(look)}, so they differ in kind.",
-            f"{note} A reference model, or unseen records of the same kind, would decide.",
+            f"The losses cannot tell which of {about} are memorised: a blind look at the texts "
+            f"tells them from the others with an AUC of {with_interval(look)}, so they differ in "
+            "kind.",
+            f"{len(single['ids'])} have p ≤ {level:g} ({share}). A reference model, or unseen "
+            "records of the same kind, would decide.",
         )
     seen = (
         "which no text shows here"
@@ -86,34 +85,27 @@ def of_model(row: Mapping, shares: pd.DataFrame, single: Mapping, level: float) 
         else f"and a blind look at the texts tells them apart with an AUC of {with_interval(look)}"
     )
     return Sentence(
-        f"{standing(about, single, level)} Without a reference model, this holds only if both "
-        f"kinds of records are alike, {seen}.",
-        note,
+        f"{standing(about, share, single, level)} Without a reference model, this holds only if "
+        f"both kinds of records are alike, {seen}."
     )
 
 
-def standing(about: str, single: Mapping, level: float) -> str:
-    """How many single records are found after the correction for their number."""
+def standing(about: str, share: str, single: Mapping, level: float) -> str:
+    """How many single records are found after the correction for their number.
+
+    `share` is the share of the records with a p-value of `level` or less, in words.
+    """
     n, n_found = single["n_standing"], len(single["ids"])
-    begin = (
-        f"One by one, of the {single['n_trained']} {about}, {n or 'none'} {is_or_are(n)} found at "
-        f"a false discovery rate of {percent(level)}"
-    )
-    if not n_found:
-        return f"{begin}: none has p ≤ {level:g}."
+    begin = f"{n or 'None'} of {about} {'stands' if n <= 1 else 'stand'}"
+    have = f"{n_found or 'none'} {'has' if n_found <= 1 else 'have'}"
+    p = "p" if single["n_seeds"] == 1 else "median p"
+    rate = f"at a false discovery rate of {percent(level)}"
+    said = f"{begin} {rate}: {have} {p} ≤ {level:g} ({share})"
     if n >= n_found:
-        return f"{begin}."
-    have = f"{n_found} {'has' if n_found == 1 else 'have'} p ≤ {level:g}"
+        return f"{said}."
     if n_found <= level * single["n_trained"]:
-        return f"{begin}: {have}, no more than chance gives."
-    return (
-        f"{begin}: {have}, which takes {single['needed']:,} unseen records to stand, and there are "
-        f"{single['n_unseen']:,}."
-    )
-
-
-def is_or_are(n: int) -> str:
-    return "is" if n <= 1 else "are"
+        return f"{said}, no more than chance gives."
+    return f"{said}, which takes {single['needed']:,} unseen records, not {single['n_unseen']:,}."
 
 
 def blind_look(shares: pd.DataFrame) -> Interval:
