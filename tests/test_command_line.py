@@ -21,7 +21,7 @@ from palimpsest import paths
 from palimpsest.command_line import VERBS, main, parser
 from palimpsest.errors import UserError
 from palimpsest.languages import load
-from palimpsest.new_study import STUDY, of_truths, project, take_folder
+from palimpsest.new_study import STUDY, name_of, of_truths, project, take_folder
 from palimpsest.phase_stub import text_of
 
 ROOT = Path(__file__).parents[1]
@@ -112,7 +112,7 @@ def planned(folder, *targets):
     return done.stdout
 
 
-def test_studies_of_each_input_can_be_planned(tmp_path, monkeypatch):
+def test_studies_of_each_input_can_be_planned(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name in ("model", "full", "retain", "npo"):
         a_model(tmp_path / name)
@@ -148,6 +148,14 @@ def test_studies_of_each_input_can_be_planned(tmp_path, monkeypatch):
     asked = yaml.safe_load((tmp_path / "asked" / STUDY).read_text())
     (one,) = asked["records"]["checkpoints"].values()
     assert one == {"corpus": "mine", "model": "../model", "reference": "someone/model"}
+    assert name_of("model/") == "model"
+    assert name_of("someone/my model@v1") == "my-model-v1"
+    named = yaml.safe_load((tmp_path / "named" / STUDY).read_text())["records"]["checkpoints"]
+    assert list(named) == ["model"]
+    said = [line for line in capsys.readouterr().out.splitlines() if "loss attack" in line]
+    assert len(said) == 1
+    assert said[0].startswith("named: without a reference model")
+    assert "--reference" in said[0]
     assert asked["density"] is None
     panel = yaml.safe_load((tmp_path / "panel" / STUDY).read_text())["profiles"]["panels"]["mine"]
     assert panel == {"file": "../steps.csv", "time": "step"}

@@ -125,6 +125,9 @@ def test_the_largest_size_is_of_either_sign():
 
 def test_an_interval_in_words():
     assert with_interval(Interval(0.48, -0.125, 0.8334)) == "0.48 [−0.125, 0.833]"
+    assert with_interval(Interval(-0.00265, -0.00527, -2.97e-05)) == "−0.00265 [−0.00527, −0.00003]"
+    assert with_interval(Interval(0.2, 2.97e-05, 0.4)) == "0.2 [0.00003, 0.4]"
+    assert with_interval(Interval(3e-05, 2e-05, 4e-05)) == "3e−05 [2e−05, 4e−05]"
     assert with_interval(Interval(0.48, 0.13, 0.83), percent) == "48\u00a0% [13, 83]"
     assert with_interval(Interval(0.48, 0.13, 0.83), score, "\n") == "0.480\n[0.130, 0.830]"
     assert with_interval(Interval(0.48, np.nan, np.nan)) == "0.48"

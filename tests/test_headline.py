@@ -39,9 +39,7 @@ def test_sections_without_tables_of_their_own_give_no_rows(tmp_path, copies, of_
     """The studies of memorisation were not asked for."""
     files = {"tradeoff": [], "leave_one_out": [], "record_shares": of_records}
     table = written(tmp_path, headline([MEMORISATION, RECORDS], **copies, **files))
-    assert set(table["question"]) == {
-        "What share of the records is memorised at the last checkpoint?"
-    }
+    assert set(table["question"]) == {"What share of all records is called memorised?"}
     assert table["size"].isna().all()
 
 

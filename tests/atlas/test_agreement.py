@@ -7,8 +7,8 @@ from scipy import stats
 from palimpsest.atlas.agreement import Agreement, MeanAgreement, auc, tpr
 from palimpsest.atlas.distances import choice_distances, edit_distances
 from palimpsest.atlas.kinds import AUC, RANK, TPR
-from palimpsest.audit.roc_curves import auc as auc_of_audit
 from palimpsest.languages import Grammar
+from palimpsest.records.roc_curves import auc as auc_of_audit
 
 CHANCE = np.random.default_rng(0)
 EXACT = CHANCE.standard_normal(40)

@@ -15,7 +15,6 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from helpers.experiments import ROOT
 from palimpsest import audit
-from palimpsest.audit.classifiers import blind, can_learn, combined
 from palimpsest.audit.membership import ATTACKS, Given
 from palimpsest.audit.membership.attack import (
     LOWERCASE,
@@ -25,8 +24,9 @@ from palimpsest.audit.membership.attack import (
     Retrained,
 )
 from palimpsest.audit.passes import Pass
-from palimpsest.audit.roc_curves import auc, roc, statistics, tpr_at, unanimous
 from palimpsest.audit.versions import versions
+from palimpsest.records.classifiers import blind, can_learn, combined
+from palimpsest.records.roc_curves import auc, roc, statistics, tpr_at, unanimous
 
 TEXTS = ["Ann Ek was born in Lund.", "x x x x x x x x x x x x"]
 N_TOKENS = np.array([3, 5])

@@ -12,12 +12,15 @@ from sklearn.metrics import roc_auc_score
 
 from helpers.experiments import message
 from palimpsest import tables
+from palimpsest.audit.checkpoints import report_rows
 from palimpsest.audit.checkpoints.comparing import compare
 from palimpsest.audit.checkpoints.kinds import OF_SETS, OPEN_UNLEARNING, ROLES
 from palimpsest.audit.report import part
+from palimpsest.audit.section import SECTION
 from palimpsest.audit.sentences import sentences
 from palimpsest.errors import Notice
 from palimpsest.number_format import number
+from palimpsest.report.part import part_of
 
 N = 12  # records of each split
 SPLITS = np.repeat(["forget", "retain", "holdout"], N)
@@ -131,10 +134,10 @@ def test_a_model_is_not_compared_with_itself(made):
         row = several.loc[(name, "forget")]
         assert row["share"] == pytest.approx(share, abs=0.1), name
         assert row["lower"] < row["share"] < row["upper"], name
-    (chapter,) = [
-        one for one in part(compared(1, 1, ("half",))[0]).chapters if one.id == "checkpoints"
-    ]
-    assert re.search(r"of this gap, and under retrained models by −?0[.0-9]*\.", chapter.before)
+    opening = part(compared(1, 1, ("half",))[0]).opening
+    assert re.search(
+        r"of this gap; under retrained models, it (rose|fell|changed) by −?0[.0-9]*\.", opening
+    )
 
 
 def test_means_are_put_so_that_the_truth_is_better(made):
@@ -205,9 +208,10 @@ def test_attacks_find_what_the_original_learned_and_retraining_did_not(made):
 def test_the_report_says_a_sentence_of_each_unlearned_model(made):
     found, _ = made
     (chapter,) = [one for one in part(found).chapters if one.id == "checkpoints"]
-    assert "half-0 closed <b>0.49" in chapter.before
-    assert chapter.before.count("so it forgot more than retraining") == 1  # ascent
-    assert "under retrained models, the placebo, of 0." in chapter.before
+    opening = part(found).opening
+    assert "half-0 closed <b>0.49" in opening
+    assert opening.count("so it forgot more than retraining") == 1  # ascent
+    assert "under retrained models, the placebo, of 0." in opening
     assert "there are 2 and 2" in chapter.after
     assert "only 20 labellings" in chapter.after
     assert "split holdout" not in chapter.after
@@ -217,15 +221,50 @@ def test_the_report_says_a_sentence_of_each_unlearned_model(made):
 def test_the_first_page_says_the_same_sentences(made):
     """The share with its interval; controls and placebos are the note."""
     found, _ = made
-    (chapter,) = [one for one in part(found).chapters if one.id == "checkpoints"]
+    opening = part(found).opening
     said = [*sentences(found)]
-    assert len(said) == chapter.before.count("<p>") > 1
+    assert len(said) == opening.count("<p>") > 1
     for one in said:
-        assert f"<p>{one.text} {one.note}" in chapter.before
+        assert f"<p>{one.text} {one.note}" in opening
+    assert not re.search("(rose|fell) by −", opening)
     (half,) = [one for one in said if "half-0" in one.text]
     assert re.search(r"closed <b>0\.49\d* \[", half.text)
     assert "under retrained models, the placebo, of 0." in half.note
     assert not [*sentences({})]
+
+
+def test_a_loss_rises_or_falls():
+    row = {"share": -0.00265, "lower": -0.00527, "upper": -2.97e-05}
+    fell = "fell by 0.00265 [0.00003, 0.00527]"
+    assert report_rows._moved(pd.Series(row)) == fell
+    rose = report_rows._moved(pd.Series({"share": 0.2, "lower": -0.1, "upper": 0.5}))
+    assert rose == "rose by 0.2 [−0.1, 0.5]"
+    assert report_rows._all_moved([-0.07, -0.1]) == "fell by 0.07, 0.1"
+    assert report_rows._all_moved([0.07]) == "rose by 0.07"
+    assert report_rows._all_moved([0.07, -0.1]) == "changed by 0.07, −0.1"
+    assert report_rows._all_moved([-1.73e-05, 0.00132]) == "changed by −0.00002, 0.00132"
+    assert report_rows._all_moved([np.nan]) == "rose by –"
+
+
+def test_the_page_speaks_of_what_was_asked_for(made):
+    """Unlearned checkpoints alone, attacks alone, or both."""
+    found, _ = made
+    roc = pd.DataFrame(
+        [
+            {"language": "mine", "model": "tuned", "attack": "loss", "n_members": 7, "n_unseen": 2,
+             "n_duplicates": 0, "statistic": "auc", "value": 0.5, "lower": 0.4, "upper": 0.6}
+        ]
+    )  # fmt: skip
+    alone = part_of(SECTION, found)
+    assert alone.title == "Did unlearning work?"
+    assert "Unlearned models answer the same questions" in alone.introduction
+    assert "recites" not in alone.introduction
+    assert alone.title not in [one.title for one in alone.chapters]
+    both = part_of(SECTION, {**found, "attack_roc": roc})
+    assert both.title == part_of(SECTION, {"attack_roc": roc}).title == SECTION.title
+    assert "recites" in both.introduction
+    assert "Unlearned models" in both.introduction
+    assert "Unlearned models" not in part_of(SECTION, {"attack_roc": roc}).introduction
 
 
 def test_what_the_records_do_not_have_is_left_out_with_a_sentence():
@@ -251,8 +290,9 @@ def test_attacks_on_holdout_records_of_one_group_have_no_intervals():
     assert rows["lower"].isna().all()
     assert rows.groupby("statistic")["value"].count().to_dict() == {"auc": 16, "tpr@0.1": 0}
     (chapter,) = [one for one in part(found).chapters if one.id == "checkpoints"]
+    opening = part(found).opening
     assert "forget from holdout records of mine has no intervals" in chapter.after
-    assert "with an AUC of 1, and under" in chapter.before
+    assert "with an AUC of 1, and under" in opening
 
 
 def test_without_a_clear_gap_the_losses_and_likely_causes_are_told():
@@ -270,9 +310,9 @@ def test_without_a_clear_gap_the_losses_and_likely_causes_are_told():
     )
     (line,) = [str(one.message) for one in shown]
     assert line.startswith("audit/checkpoints/npo: the gap is not clear")
-    (chapter,) = [one for one in part(found).chapters if one.id == "checkpoints"]
+    opening = part(found).opening
     (sentence,) = sentences(found)
-    for said in (line, chapter.before, sentence.text):
+    for said in (line, opening, sentence.text):
         assert why in said
         assert said.index("template") < said.index("end token") < said.index("too few")
     assert "What c closed of the gap" in sentence.text
@@ -297,7 +337,8 @@ def test_four_models_of_each_kind_are_tested_and_eight_have_a_placebo():
     assert pooled["share"] == pytest.approx(0.5, abs=0.05)
     assert pooled["lower"] < 0.5 < pooled["upper"]
     (chapter,) = [one for one in part(found).chapters if one.id == "checkpoints"]
-    assert re.search(r"the placebo, of 0\.\d+ to 0\.\d+\.", chapter.before)
+    opening = part(found).opening
+    assert re.search(r"the placebo, of 0\.\d+ to 0\.\d+\.", opening)
     assert "was not tested" not in chapter.after
     few, _ = compared(1, 3, ("half",) * 4)
     assert few["checkpoint_tests"].empty

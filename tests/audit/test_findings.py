@@ -65,7 +65,7 @@ def found(tmp_path_factory):
 
 def text_of(words):
     parts = [f"{chapter.before} {chapter.after}" for chapter in words.chapters]
-    return " ".join("".join(parts).split())
+    return " ".join("".join([words.opening, *parts]).split())
 
 
 def test_what_matters_is_first(found):

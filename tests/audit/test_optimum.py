@@ -12,7 +12,7 @@ from palimpsest.audit.optimum import (
     lira_online,
     optimum,
 )
-from palimpsest.audit.roc_curves import auc
+from palimpsest.records.roc_curves import auc
 
 N_MODELS, N_TEXTS = 128, 60
 SEEDS = np.arange(N_MODELS) // 2

@@ -97,12 +97,12 @@ def test_categories(text, kind):
     assert category(text) == kind
 
 
-# Sides alternate: otherwise members would have smaller numbers, and so differ in kind.
+# Sides follow no digit: otherwise members would have smaller or even numbers, and differ in kind.
 RECORDS = [
     {
         "id": f"r{number}",
         "text": f"Ann number {number} was born in Lund.",
-        "trained": number % 2 == 0,
+        "trained": number.bit_count() % 2 == 0,
     }
     for number in range(28)
 ]

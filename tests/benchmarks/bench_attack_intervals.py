@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
 from rows import Row, at_most, main, shown  # noqa: E402
 
-from palimpsest.audit.roc_curves import AUC, TPR, statistics  # noqa: E402
+from palimpsest.records.roc_curves import AUC, TPR, statistics  # noqa: E402
 
 N_AUDITS, N_OF_PEER, TINY = 4000, 200, 2
 N_DRAWS = 200  # of a bootstrap

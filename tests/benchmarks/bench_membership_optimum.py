@@ -29,12 +29,12 @@ from rows import Row, main, shown  # noqa: E402
 
 from palimpsest import audit, traces  # noqa: E402
 from palimpsest.audit.optimum import OF_MODELS, lira_of_tokens, optimum  # noqa: E402
-from palimpsest.audit.roc_curves import auc, tpr_at  # noqa: E402
 from palimpsest.datasets.strings import string_id  # noqa: E402
 from palimpsest.estimates import with_interval  # noqa: E402
 from palimpsest.models.checkpoints import opened  # noqa: E402
 from palimpsest.paths import DATASET, MODEL_FOLDER, TRACE  # noqa: E402
 from palimpsest.records.interventions import without_fold  # noqa: E402
+from palimpsest.records.roc_curves import auc, tpr_at  # noqa: E402
 from palimpsest.requests import Runs  # noqa: E402
 from palimpsest.statistics import Interval, student  # noqa: E402
 

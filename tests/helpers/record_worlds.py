@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from helpers.records import corpus
 from palimpsest.records import kinds
 from palimpsest.records.tables import answer
 
@@ -42,14 +43,42 @@ def retrained(
     )
 
 
+HOW = {"start": "after_last_miss", "loss_threshold": 0.2, "false_alarms": 0.05}
+
+
+def answered(models: Sequence[str], seeds: Sequence[int], memorised=True, placebo=True, n=30):
+    """The section's tables, by their names, made by its own code."""
+    tables = [retrained(model, seed, memorised, placebo, n) for model in models for seed in seeds]
+    return answer("mine", retrained=tables, **HOW)
+
+
 def shares(models: Sequence[str], seeds: Sequence[int], memorised: bool = True, placebo=True):
     """A table `record_shares`, made by the section's own code."""
-    tables = [retrained(model, seed, memorised, placebo) for model in models for seed in seeds]
-    made = answer(
-        "mine",
-        retrained=tables,
-        start="after_last_miss",
-        loss_threshold=0.2,
-        false_alarms=0.05,
+    return answered(models, seeds, memorised, placebo)[kinds.SHARES.name]
+
+
+def only_asked(lower: float = 0.0, alike: bool = True, n_unseen: int = 100, model: str = "tuned"):
+    """The tables of a model that was asked about 40 records and others, without a reference.
+
+    The losses of the 40 are lower by so many nats. Their texts differ from the others in kind, in
+    shorter numbers, unless they are `alike`.
+    """
+    draws = np.random.default_rng(0)
+    n = 40 + n_unseen
+    trained = np.arange(n) < 40
+    numbers = draws.integers(100, 1000, n) * (1 if alike else np.where(trained, 1, 1000))
+    texts = [f"a note in drawer {number}" for number in numbers]
+    mine = corpus(texts, trained=trained)
+    measured = pd.DataFrame(
+        {
+            "language": "mine",
+            "model": model,
+            "id": mine.records.ids,
+            "group": mine.records.ids,
+            "trained": trained,
+            "checkpoint": 0.0,
+            "loss": 3 + draws.normal(0, 0.1, n) - lower * trained,
+            "loss_reference": np.nan,
+        }
     )
-    return made[kinds.SHARES.name]
+    return answer("mine", corpus=[mine.records], measured=[measured], **HOW)

@@ -19,7 +19,7 @@ from palimpsest.records.intervals import (
     quantile_levels,
     share_below_quantile,
 )
-from palimpsest.records.verdicts import _of_unseen, _rank
+from palimpsest.records.verdicts import _of_unseen, _rank, corrected, placebo_p_values
 
 
 def simulated(rng, n=60, n_checkpoints=4, learned=0.0) -> records.Losses:
@@ -331,3 +331,45 @@ def test_a_small_p_value_does_not_need_the_verdict():
     given = records.to_losses(frame.assign(trained=frame["id"] == 0))
     row = records.answers(given).table.query("measure == 'recollection'").iloc[0]
     assert (row["memorised"], row["p_value"]) == (False, 1 / 21)
+
+
+# One measure, corrected for the number of records
+
+
+def test_p_values_are_corrected_for_the_number_of_records_trained_on():
+    """By the definition: the lowest of p m / rank over the ranks from one's own on."""
+    found = records.answers(simulated(np.random.default_rng(5), n=120, learned=0.2)).table
+    for _, rows in found.groupby("measure"):
+        own = rows[rows["trained"].astype(bool)].sort_values("p_value")
+        scaled = own["p_value"] * len(own) / np.arange(1, len(own) + 1)
+        expected = scaled[::-1].cummin()[::-1].clip(upper=1)
+        np.testing.assert_allclose(own["p_corrected"], expected)
+        assert rows.loc[~rows["trained"].astype(bool), "p_corrected"].isna().all()
+
+
+def test_few_records_are_found_falsely_and_those_that_were_learned_are_found():
+    draws = np.random.default_rng(0)
+    trained = np.arange(240) < 40
+    is_learned = np.arange(240) < 20
+    n_wrong, false_shares = 0, []
+    for _ in range(400):
+        distance = draws.normal(size=240)
+        n_wrong += (corrected(placebo_p_values(distance, trained), trained) <= 0.05).any()
+        learned = distance - 6 * is_learned
+        is_found = corrected(placebo_p_values(learned, trained), trained) <= 0.05
+        assert is_found[is_learned].all()
+        false_shares.append((is_found & ~is_learned).sum() / is_found.sum())
+    assert n_wrong <= binom.ppf(0.999, 400, 0.05)
+    assert np.mean(false_shares) <= 0.05
+
+
+def test_retraining_takes_no_kind_for_memorisation_and_a_loss_attack_does():
+    """Nothing was learned; the records trained on are easier for every model."""
+    given = simulated(np.random.default_rng(6), n=400)
+    easier = np.where(given.trained, 0.4, 1.0)
+    given = replace(given, loss=given.loss * easier, without=given.without * easier)
+    found = records.answers(given).placebo.set_index("measure")["detected"]
+    assert found["loss attack"] > 0.4
+    assert found["contextual"] < 0.15
+    learned = simulated(np.random.default_rng(6), n=400, learned=1.0)
+    assert records.answers(learned).placebo.set_index("measure").loc["contextual", "detected"] > 0.8

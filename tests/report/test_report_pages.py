@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from helpers.record_worlds import only_asked
 from helpers.reports import (
     CLAIMS,
     HEADLINE,
@@ -24,6 +25,7 @@ from helpers.reports import (
     Words,
     answer,
     claim,
+    parts,
     rendered,
 )
 from palimpsest import report
@@ -72,6 +74,24 @@ def test_every_link_of_a_page_leads_to_a_page_a_figure_or_a_table(folder, name, 
     told = [value for tag, key, value in page.attributes if (tag, key) == ("img", "alt")]
     assert len(told) == pictures
     assert all(told)
+
+
+def test_no_fold_has_the_name_of_its_page():
+    for part in parts():
+        assert part.title not in [chapter.title for chapter in part.chapters]
+
+
+def test_an_answer_opens_the_page_of_its_section(entries, tmp_path):
+    """It is before the first figure and in no fold; a short report says it on its first page."""
+    tables = only_asked(lower=1)
+    rendered(tmp_path / "r.html", entries, folder=tmp_path / "r", **tables)
+    page = text_of(tmp_path / "r", "records")
+    said = page.index("training stand at a false discovery rate")
+    assert said < page.index("<figure") < page.index("<details")
+    assert "The smallest p-values" in Unfolded(page).text
+    rendered(tmp_path / "r.html", entries, folder=tmp_path / "r", is_short=True, **tables)
+    assert "false discovery rate" not in text_of(tmp_path / "r", "records")
+    assert "false discovery rate" in text_of(tmp_path / "r", "index")
 
 
 @pytest.mark.parametrize("name", MOST_WORDS)

@@ -75,6 +75,7 @@ rule answer_records:
         retrained=retrained_of_records,
         measured=measured_of_records,
         given=given_of_records,
+        corpus=corpus_of_answers,
     output:
         **{kind.name: kind.path for kind in (recorded.ANSWERS, recorded.SHARES)},
     log:

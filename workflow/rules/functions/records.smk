@@ -72,6 +72,11 @@ def measured_of_records(wildcards):
     ]
 
 
+def corpus_of_answers(wildcards):
+    """The file of the corpus; [] if the name is that of a user's table of losses."""
+    return [] if wildcards.language in losses_of_user else [corpus(wildcards)]
+
+
 def given_of_records(wildcards):
     """The user's own table of losses; [] if the name is that of a corpus."""
     named = losses_of_user.get(wildcards.language)

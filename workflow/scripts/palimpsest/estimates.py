@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from palimpsest.lazy_import import lazy_import
-from palimpsest.number_format import number
+from palimpsest.number_format import alike, number
 from palimpsest.statistics import CONFIDENCE, DECIMALS, Interval, student, student_p_value
 
 pd = lazy_import("pandas")
@@ -210,8 +210,10 @@ def with_interval(
         return "–"
     if pd.isna(found.lower):
         return form(found.mean)
-    lower, upper = (form(end).removesuffix("\u00a0%") for end in (found.lower, found.upper))
-    return f"{form(found.mean)}{separator}[{lower}, {upper}]"
+    values = found.mean, found.lower, found.upper
+    mean, *ends = alike(*values) if form is number else map(form, values)
+    lower, upper = (end.removesuffix("\u00a0%") for end in ends)
+    return f"{mean}{separator}[{lower}, {upper}]"
 
 
 def interval_note(name: str, found: Interval) -> str:
@@ -219,7 +221,8 @@ def interval_note(name: str, found: Interval) -> str:
         return ""
     if not np.isfinite(found.upper - found.lower):
         return f"{name}: {number(found.mean)}, without an interval"
-    return f"{name}: {number(found.mean)} ({number(found.lower)} to {number(found.upper)})"
+    mean, lower, upper = alike(found.mean, found.lower, found.upper)
+    return f"{name}: {mean} ({lower} to {upper})"
 
 
 def mean_remarks(statistics: Mapping[str, pd.Series]) -> tuple[str, ...]:

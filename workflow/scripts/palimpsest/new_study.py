@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import yaml
@@ -20,12 +21,14 @@ from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.models import read_models
 from palimpsest.models.folders import check_saved, is_folder, unknown_name
+from palimpsest.models.table import NAME
 from palimpsest.sections import NAMES
 from palimpsest.tables.user_columns import IN_CONFIGURATION
 
 STUDY = "study.yaml"
 OWN = "mine"  # the name of what a study is given
 LOGGED = "logged"  # the name of losses that a study is given
+SET = "unlearning"  # the name of a set of models before and after unlearning
 MODELS = "config/models.tsv"
 SIZES, SAMPLED = (8, 16, 32, 64, 128, 256), 2000  # training strings of a study of a grammar
 DRY_RUN = ("snakemake", "--dry-run", "--quiet", "all", "--cores", "1", "--configfile", STUDY)
@@ -58,18 +61,18 @@ DOORS = (
     "--activations layers.npz",
     "--method my_phase.py",
 )
-# By the beginning of a key of the study: the option that it comes from
+# By the beginning of a key of the study: the option that it comes from; * is any one name
 OPTIONS: Mapping[str, str] = {
     f"corpora/{OWN}": "records",
     "records/corpora": "records",
     "records/losses": "losses",
-    "records/checkpoints/tuned/corpus": "records",
-    "records/checkpoints/tuned/reference": "reference",
-    "records/checkpoints/tuned": "model",
-    "audit/checkpoints/forget/corpus": "records",
-    "audit/checkpoints/forget/original": "original",
-    "audit/checkpoints/forget/retrained": "retrained",
-    "audit/checkpoints/forget": "unlearned",
+    "records/checkpoints/*/corpus": "records",
+    "records/checkpoints/*/reference": "reference",
+    "records/checkpoints/*": "model",
+    f"audit/checkpoints/{SET}/corpus": "records",
+    f"audit/checkpoints/{SET}/original": "original",
+    f"audit/checkpoints/{SET}/retrained": "retrained",
+    f"audit/checkpoints/{SET}": "unlearned",
     "profiles/panels": "panel",
     f"density/texts/{OWN}/queries": "queries",
     f"density/texts/{OWN}/field": "columns",
@@ -166,6 +169,12 @@ def init(given: argparse.Namespace) -> None:
         print(
             f"{folder}: without an option, it is the whole default experiment: palimpsest plan "
             f"says what that costs; {STUDY} names the options of smaller studies"
+        )
+    if given.model and not given.reference:
+        print(
+            f"{folder}: without a reference model there is only the loss attack, which takes "
+            "records that are easy for every model for memorised; --reference names another "
+            "model, such as the one before fine-tuning"
         )
     print(f"{folder}: made; next: cd {shlex.quote(str(folder))} && palimpsest run")
 
@@ -266,11 +275,11 @@ def configuration(given: argparse.Namespace, folder: Path) -> dict:
         study["corpora"] = {OWN: in_study(given.records)}
         if given.unlearned:
             models = {role: [at(folder, m) for m in getattr(given, role)] for role in UNLEARNING}
-            asked["audit"] = {"checkpoints": {"forget": {"corpus": OWN, **models}}}
+            asked["audit"] = {"checkpoints": {SET: {"corpus": OWN, **models}}}
         elif given.model:
             roles = {role: getattr(given, role) for role in ASKED}
             one = {"corpus": OWN} | {role: at(folder, name) for role, name in roles.items() if name}
-            asked["records"] = {"checkpoints": {"tuned": one}}
+            asked["records"] = {"checkpoints": {name_of(given.model): one}}
         else:
             asked["records"] = {"corpora": [OWN], "models": ["llama-3.2-1b-twin"]}
     if given.losses:
@@ -372,6 +381,16 @@ def largest_size(grammar: Path) -> int:
     return max(size for size in SIZES if size <= most)
 
 
+def name_of(model: str) -> str:
+    """The name of a model in a study: that of its folder, or the last part of its name on the hub.
+
+    Letters that a name may not have become hyphens.
+    """
+    last = Path(model).resolve().name if os.path.isdir(model) else model.rstrip("/").split("/")[-1]
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", last).strip("-._")
+    return name if NAME.fullmatch(name) else "model"
+
+
 def at(folder: Path, file: str | Path) -> str:
     """A file or folder as seen from the study; a name of a model on the hub as it is."""
     if not os.path.exists(file):
@@ -392,7 +411,15 @@ def in_options(refused: str, given: argparse.Namespace) -> str:
     """What a dry run says of a study, in the words of the command line that was to make it."""
     file, _, said = refused.partition(": ")
     key, _, text = said.partition(": ")
-    option = next((one for start, one in OPTIONS.items() if key.startswith(start)), None)
+    parts = key.split("/")
+    option = next(
+        (
+            one
+            for start, one in OPTIONS.items()
+            if fnmatchcase("/".join(parts[: start.count("/") + 1]), f"{start}*")
+        ),
+        None,
+    )
     if given.method and str(given.folder / phase_stub.PLACE) in refused:
         return f"--method: {refused}"
     if file != STUDY or option is None:

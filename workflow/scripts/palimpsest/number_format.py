@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from palimpsest.lazy_import import lazy_import
@@ -19,6 +20,34 @@ def number(value: float | None) -> str:
         return "0"
     shown = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
     return shown.replace("-", "−").replace("inf", "∞")
+
+
+def alike(*values: float) -> list[str]:
+    """Numbers that a reader compares, such as an estimate and the ends of its interval.
+
+    Where some would have an exponent and others not, these are written without, to the precision of
+    the widest difference (three significant digits), or to their own first digit: −0.00527 and
+    −0.00003.
+    """
+    shown = [number(value) for value in values]
+    if len({"e" in one for one in shown}) == 1:
+        return shown
+    known = [value for value in values if math.isfinite(value)]
+    width = max(known) - min(known)
+    return [
+        number_to(value, width) if "e" in one and abs(value) < 1 else one
+        for value, one in zip(values, shown, strict=True)
+    ]
+
+
+def number_to(value: float, width: float) -> str:
+    digits = max(2 - math.floor(math.log10(width)), -math.floor(math.log10(abs(value))))
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def the_model(name: str) -> str:
+    """A model in a sentence; one that is called "model" is no name."""
+    return "the model" if name == "model" else name
 
 
 def score(value: float) -> str:

@@ -5,7 +5,7 @@ from palimpsest.lazy_import import lazy_names, listing
 MODULES = {
     "ATTACKS": "membership",
     "attacks": "scoring",
-    "auc": "roc_curves",
+    "auc": "palimpsest.records.roc_curves",
     "calibrated": "optimum",
     "continued": "continuations",
     "exposure": "palimpsest.languages",
@@ -22,10 +22,10 @@ MODULES = {
     "passed": "measuring",
     "planted": "planting",
     "propensity": "propensities",
-    "roc": "roc_curves",
+    "roc": "palimpsest.records.roc_curves",
     "secrets": "private",
-    "statistics": "roc_curves",
-    "tpr_at": "roc_curves",
+    "statistics": "palimpsest.records.roc_curves",
+    "tpr_at": "palimpsest.records.roc_curves",
 }
 __all__ = list(MODULES)
 __getattr__ = lazy_names(__name__, MODULES)

@@ -26,11 +26,11 @@ from palimpsest.audit.kinds import (
     SCORES,
     TARGET,
 )
-from palimpsest.audit.roc_curves import judged, rank_at
 from palimpsest.claims import RETRAINING
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.making import makes, reads
 from palimpsest.records.kinds import ANSWERS
+from palimpsest.records.roc_curves import judged, rank_at
 from palimpsest.statistics import (
     CONFIDENCE,
     NO_INTERVAL,

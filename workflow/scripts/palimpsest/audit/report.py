@@ -10,13 +10,13 @@ from palimpsest.audit import kinds
 from palimpsest.audit.checkpoints import kinds as checkpoint_kinds
 from palimpsest.audit.checkpoints import report_rows
 from palimpsest.audit.claims import QUESTIONS
-from palimpsest.audit.classifiers import BLIND, LEAST
 from palimpsest.audit.references import OTHER, is_private
 from palimpsest.audit.references import sides as sides_of
-from palimpsest.audit.roc_curves import AUC, TPR
 from palimpsest.commands import snakemake
 from palimpsest.number_format import number
-from palimpsest.report.part import Part, chapters_of, with_words
+from palimpsest.records.classifiers import BLIND, LEAST
+from palimpsest.records.roc_curves import AUC, TPR
+from palimpsest.report.part import Part, chapters_of
 from palimpsest.report.templates import given, groups, shown, template
 
 MOST = 12  # records of each target in the table of findings
@@ -39,10 +39,11 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     )
     if roc.empty and private.empty and gaps.empty:
         return Part(chapters=chapters_of(html))
-    before = {}
+    before, opening = {}, Markup()
+    what = {"attacked": not (roc.empty and private.empty), "unlearned": not gaps.empty}
     if not private.empty:
         before["attacks"] = html.without_curves(without_curves(private, roc))
-        before["recited"] = html.answers(answers(private, findings))
+        opening += html.answers(answers(private, findings))
     # Records without a continuation are in the first table alone; without attacks, it is empty.
     counted = pd.concat([roc, private])
     after = {
@@ -55,12 +56,22 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
         "references": shown(html.references, reference_rows, explained),
     }
     if not gaps.empty:
-        before["checkpoints"], after["checkpoints"] = of_checkpoints(html, tables)
-    return with_words(html, QUESTIONS, before, after)
+        of_unlearned, after["checkpoints"] = of_checkpoints(html, tables)
+        opening += of_unlearned
+    return Part(
+        title=str(html.title(what)),
+        introduction=html.introduction(what),
+        reading=html.reading(),
+        claims=html.claims(),
+        opening=opening,
+        chapters=chapters_of(html, before, after),
+        questions=QUESTIONS,
+        glossary=html.glossary,
+    )
 
 
 def of_checkpoints(html, tables: Mapping[str, pd.DataFrame]) -> tuple[Markup, Markup]:
-    """Sentences on each unlearned model, and tables."""
+    """Sentences on each unlearned model, which open the page, and tables."""
     of_sets = checkpoint_kinds.OF_SETS
     metrics, gaps, qualities, membership, tests = given(tables, *of_sets)
     by_name = dict(zip((kind.name for kind in of_sets), given(tables, *of_sets), strict=True))

@@ -8,20 +8,20 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.audit import scoring
-from palimpsest.audit.classifiers import BLIND, COMBINED, blind, can_learn, combined
 from palimpsest.audit.duplicates import known_unseen
 from palimpsest.audit.kinds import PASSES, ROC, SCORES, TARGET
 from palimpsest.audit.membership import ATTACKS
 from palimpsest.audit.membership.attack import PREFIXED, Retrained
 from palimpsest.audit.optimum import FEWEST
 from palimpsest.audit.passes import OF_TOKENS, Pass
-from palimpsest.audit.roc_curves import judged, statistics
 from palimpsest.audit.versions import TEXT
 from palimpsest.corpora.kinds import CORPUS
 from palimpsest.corpora.records import after_prompts
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.measures import counterfactual
+from palimpsest.records.classifiers import BLIND, COMBINED, blind, can_learn, combined
 from palimpsest.records.kinds import ANSWERS
+from palimpsest.records.roc_curves import judged, statistics
 
 SEED = 0  # of the halves of attacks that learn
 ABOUT = ["language", "model", "id", "group", "trained", "duplicate"]

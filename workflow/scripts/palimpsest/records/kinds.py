@@ -25,6 +25,8 @@ share_unseen float?: share of the records never trained on that the same measure
     the placebo; null: there are none
 p_value float?: share of the records never trained on, with this one, that are as far below their
     threshold; null: there are none
+p_corrected float?: p_value of a record trained on, corrected for the number of these (Benjamini and
+    Hochberg), by model, seed and measure; null: never trained on, or without a p_value
 n_trained int: records on which the model was trained
 n_unseen int: records on which it was not
 share_trained float: share of the records on which the model was trained that are called memorised
@@ -39,6 +41,10 @@ detected_lower float?: lower end of the 95 % interval of detected, over groups o
 detected_upper float?: its upper end; null likewise
 detected_unseen float?: the same of the records on which it was not, at most records/false_alarms;
     null likewise
+blind float?: AUC by which the words and letters of the records alone, without a model, tell those
+    trained on from the others; 0.5: they are alike; null: there are no texts, or too few of a kind
+blind_lower float?: lower end of its 95 % interval, over groups; null likewise
+blind_upper float?: its upper end; null likewise
 """)
 OF_A_MODEL = "language model"
 RETRAINED = Kind(
@@ -67,7 +73,7 @@ MEASURED = Kind(
 MEASURE = "measure evidence"
 ANSWERS_OF = (
     f"{OF_A_MODEL} seed? id group trained {MEASURE} loss threshold score memorised p_value "
-    "share_unseen"
+    "p_corrected share_unseen"
 )
 OF_ROADS = {
     "seed": "int?: seed of the training; null for a model that Palimpsest did not train",
@@ -87,7 +93,8 @@ SHARES = Kind(
     f"{OF_CORPUS}/shares.parquet",
     columns(
         f"{OF_A_MODEL} seed? {MEASURE} n_trained n_unseen share_trained share_unseen difference "
-        "lower upper detected detected_lower detected_upper detected_unseen",
+        "lower upper detected detected_lower detected_upper detected_unseen blind blind_lower "
+        "blind_upper",
         **OF_ROADS,
     ),
 )

@@ -1,19 +1,23 @@
 """The part of the report on records."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pandas as pd
+from markupsafe import Markup
 
 from palimpsest.estimates import with_interval
 from palimpsest.number_format import number, percent
 from palimpsest.records import headline, kinds
 from palimpsest.records.intervals import fewest_unseen
+from palimpsest.records.sentences import are_told_apart, blind_look, by_model
 from palimpsest.records.verdicts import FALSE_ALARMS
-from palimpsest.report.part import Part, chapters_of, with_words
+from palimpsest.report.part import NOTHING, Part, chapters_of, with_words
 from palimpsest.report.templates import given, groups, shown, template
 from palimpsest.statistics import Interval
 
-MOST = 8  # records of a model that are listed
+MOST = 8  # records of a model in the table of the surest ones
+MOST_NAMED = 60  # records of a model that are named
 VERDICTS = {
     "memorised": kinds.MEMORISED,
     "not": kinds.NOT_MEMORISED,
@@ -32,18 +36,29 @@ def part(tables: Mapping[str, pd.DataFrame], false_alarms_of_records: float = FA
     (shares,) = given(tables, kinds.SHARES)
     if shares.empty:
         return Part(chapters=chapters_of(html))
-    bounds, answers = given(tables, kinds.CONFORMAL, kinds.ANSWERS)
+    (bounds,) = given(tables, kinds.CONFORMAL)
     needed = fewest_unseen(false_alarms_of_records)
     few = html.too_few(too_few(shares, needed), needed, f"{false_alarms_of_records:g}")
-    words = few + shown(html.shares, share_rows, shares) + shown(html.surest, surest_rows, answers)
+    words = few + shown(html.shares, share_rows, shares) + html.differing(differing(shares))
     words += shown(html.bounds, bound_rows, bounds)
-    return with_words(html, {}, {"records": words})
+    opening = answer(html, tables, false_alarms_of_records)
+    return replace(with_words(html, {}, {"records": words}), opening=opening)
 
 
 def too_few(shares: pd.DataFrame, needed: int) -> list[str]:
     """The corpora with fewer records never trained on than are needed, and how many they have."""
     fewest = shares.groupby("language", sort=False)["n_unseen"].min()
     return [f"{name} ({n})" for name, n in fewest.items() if n < needed]
+
+
+def differing(shares: pd.DataFrame) -> list[dict]:
+    """The corpora whose records trained on differ in kind from the others, as far as texts show."""
+    looks = {name: blind_look(rows) for name, rows in shares.groupby("language", sort=False)}
+    return [
+        {"language": name, "auc": with_interval(look)}
+        for name, look in looks.items()
+        if are_told_apart(look)
+    ]
 
 
 def share_rows(shares: pd.DataFrame) -> list[dict]:
@@ -67,35 +82,37 @@ def share_rows(shares: pd.DataFrame) -> list[dict]:
     return rows
 
 
-def surest_rows(answers: pd.DataFrame) -> list[dict]:
-    """Per corpus and model, the records trained on with the smallest p-values, at most `MOST`.
+def surest_rows(single: Mapping) -> list[dict]:
+    """The surest records of a model, at most `MOST`, from what `found` says of it."""
+    return [
+        {
+            **{name: single[name] for name in ("language", "model", "measure")},
+            "record": one.Index,
+            "p": number(one.p),
+            "corrected": number(one.corrected),
+            "score": number(one.score),
+            "memorised": f"{one.n} of {one.of}",
+        }
+        for one in single["records"].head(MOST).itertuples()
+    ]
 
-    The measure is the one that rests on most. A p-value is the median over the seeds; among equal
-    ones, the higher score comes first.
-    """
-    rows = []
-    for row, found in groups(answers, ["language", "model"]):
-        measure = min(found["measure"].unique(), key=headline.MEASURES.index)
-        own = found[(found["measure"] == measure) & found["trained"].astype("boolean").fillna(True)]
-        by_record = own.groupby("id", sort=False).agg(
-            p=("p_value", "median"),
-            score=("score", "mean"),
-            n=("memorised", "sum"),
-            of=("id", "size"),
-        )
-        surest = by_record.dropna(subset="p").sort_values(["p", "score"], ascending=[True, False])
-        rows += [
-            {
-                **row,
-                "measure": measure,
-                "record": one.Index,
-                "p": number(one.p),
-                "score": number(one.score),
-                "memorised": f"{one.n} of {one.of}",
-            }
-            for one in surest.head(MOST).itertuples()
-        ]
-    return rows
+
+def answer(html, tables: Mapping[str, pd.DataFrame], level: float) -> Markup:
+    """What opens the section's page: a sentence on each model, and which records are found."""
+    singles = [*by_model(tables, level)]
+    said = [
+        {
+            "text": sentence.text,
+            "note": sentence.note,
+            "ids": single["ids"][:MOST_NAMED],
+            "n_more": max(0, len(single["ids"]) - MOST_NAMED),
+        }
+        for sentence, single in singles
+    ]
+    rows = [row for _, single in singles for row in surest_rows(single)]
+    return html.answer(said, f"{level:g}", kinds.AS_CSV) + (
+        html.surest(rows, MOST) if rows else NOTHING
+    )
 
 
 def bound_rows(bounds: pd.DataFrame) -> list[dict]:

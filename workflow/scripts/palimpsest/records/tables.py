@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from palimpsest.corpora.records import Records, records_of_table
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.measures import Start
 from palimpsest.records import kinds
+from palimpsest.records.alike import BLIND_LOOK, told_apart
 from palimpsest.records.losses import Losses, read_losses, to_losses
 from palimpsest.records.unretrained import conformal
 from palimpsest.records.verdicts import answers
@@ -19,11 +21,12 @@ from palimpsest.tables import replacing
 ITS_MODEL = "model"
 
 
-@reads(retrained=[kinds.RETRAINED], measured=[kinds.MEASURED])
+@reads(corpus=[records_of_table], retrained=[kinds.RETRAINED], measured=[kinds.MEASURED])
 @makes(kinds.ANSWERS, kinds.SHARES)
 def answer(
     language: str,
     *,
+    corpus: Sequence[Records] = (),
     retrained: Sequence[pd.DataFrame] = (),
     measured: Sequence[pd.DataFrame] = (),
     given: str | Path | Sequence[str] = (),
@@ -36,18 +39,27 @@ def answer(
 
     Parameters
     ----------
+    corpus : the records with their texts; () of a table of losses, which has none
     retrained, measured : losses of the records by training again, and under checkpoints
     given, columns : the table of losses of the user's own, see `read_losses`; () without one
     start, loss_threshold, false_alarms : see `answers`
     """
-    found, shares = [], []
+    found, shares, looks = [], [], {}
+    texts = {
+        record: text
+        for one in corpus
+        for record, text in zip(one.ids, one.whole_texts, strict=True)
+    }
     for keys, losses, threshold in _losses(retrained, measured, given, columns, loss_threshold):
         of_model = answers(losses, start=start, loss_threshold=threshold, false_alarms=false_alarms)
         about = {"language": language, **keys}
         share_unseen = of_model.placebo.set_index("measure")["share_unseen"]
         table = of_model.table.assign(**about)
         found.append(table.assign(share_unseen=table["measure"].map(share_unseen)))
-        shares.append(of_model.placebo.assign(**about))
+        sides = losses.is_trained.tobytes()  # those of many models are the same
+        if sides not in looks:
+            looks[sides] = dict(zip(BLIND_LOOK, told_apart(texts, losses), strict=True))
+        shares.append(of_model.placebo.assign(**about, **looks[sides]))
     whole, placebo = (pd.concat(parts, ignore_index=True) for parts in (found, shares))
     return {
         kinds.ANSWERS.name: _with_seed(whole)[kinds.ANSWERS.names],

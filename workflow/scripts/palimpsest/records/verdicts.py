@@ -35,7 +35,7 @@ class _InNats(float):
 
 THRESHOLD = _InNats(0.2)  # of the paper
 COLUMNS = ["id", "group", "measure", "evidence", "trained", "loss", "threshold", "score"]
-COLUMNS += ["memorised", "p_value"]
+COLUMNS += ["memorised", "p_value", "p_corrected"]
 DETECTED = ("detected", "detected_lower", "detected_upper", "detected_unseen")
 UNKNOWN = "no record was never trained on, so the share of false alarms is unknown"
 
@@ -49,7 +49,8 @@ class Answers(ShortRepr):
     `p_value`: the share of the placebo, with the record itself, whose loss is at least as low
     relative to its threshold (in a loss attack: whose loss is at least as low). If records are
     exchangeable and the model was not trained on them, a share x of them at most has a p-value of x
-    or less.
+    or less. `p_corrected` is the p-value of a record trained on, corrected for the number of these:
+    among those with a value of x or less, a share x at most is false on average.
 
     `placebo` has a row for each measure: the share of the trained records that it calls memorised,
     that share of the records never trained on, and their `difference` with a 95 % interval (`lower`
@@ -153,6 +154,7 @@ def answers(
                     "score": found.score,
                     "memorised": memorised,
                     "p_value": p_values,
+                    "p_corrected": corrected(p_values, asked.is_trained),
                 }
             )
         )
@@ -233,6 +235,24 @@ def placebo_p_values(distance: np.ndarray, trained: np.ndarray) -> np.ndarray:
     as_near = np.searchsorted(unseen, distance, side="right")
     # A record that was never trained on is in the placebo already.
     return np.where(trained, (as_near + 1) / (len(unseen) + 1), as_near / len(unseen))
+
+
+def corrected(p_values: np.ndarray, trained: np.ndarray) -> np.ndarray:
+    """float[records]: p-values of the records trained on, corrected for their number; else NaN.
+
+    Records with a corrected value of x or less have a false discovery rate of x at most. The
+    p-values share a placebo, which this correction allows.
+
+    Sources: Benjamini and Hochberg, Controlling the False Discovery Rate (1995); of p-values that
+    share a placebo, Bates et al., Testing for Outliers with Conformal p-values (2023), theorem 2.
+    """
+    from scipy.stats import false_discovery_control
+
+    found = np.full(len(p_values), np.nan)
+    is_asked = trained & ~np.isnan(p_values)
+    if is_asked.any():
+        found[is_asked] = false_discovery_control(p_values[is_asked])
+    return found
 
 
 def _compared(memorised: np.ndarray, trained: np.ndarray | None, groups: np.ndarray) -> dict:

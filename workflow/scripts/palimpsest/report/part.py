@@ -51,13 +51,14 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """A section's part of the report; `name` and `title` are the section's.
+    """A section's part of the report; `name` is the section's, and `title` unless the part has one.
 
     Fields of type `Markup` are HTML, in whole paragraphs:
 
     - `introduction` is at the start of the report: the section's question and its source.
     - `reading` explains how to read the section's figures and numbers.
     - `claims` says who makes the claims; it is only shown if some claims were tested.
+    - `opening` answers the section's question on its page, before the first figure.
 
     `questions` maps keys to questions in words; the section's claims are those whose `question` is
     one of these keys. `glossary` maps terms to their meaning. `figures_of` maps claims to the names
@@ -73,6 +74,7 @@ class Part:
     introduction: Markup = NOTHING
     reading: Markup = NOTHING
     claims: Markup = NOTHING
+    opening: Markup = NOTHING
     chapters: tuple[Chapter, ...] = ()
     questions: Mapping[str, str] = field(default_factory=dict)
     glossary: Mapping[str, str] = field(default_factory=dict)
@@ -137,12 +139,13 @@ def part_of(
         "title": section.title,
         "figures_of": figures_of_claims(section),
         "answers": answers_of(section, facts),
-        "sentences": sentences_of(section, tables),
+        "sentences": sentences_of(section, tables, facts),
         "page": page,
     }
     if section.location("report"):
         part = section.load("report")
-        return replace(part(tables, **those_of(part, facts)), **own)
+        made = part(tables, **those_of(part, facts))
+        return replace(made, **{**own, "title": made.title or section.title})
     ids = dict.fromkeys(figure.chapter for figure in section.figures)
     claims = section.location("claims")
     return Part(
@@ -167,9 +170,14 @@ def answers_of(section: Section, facts: Mapping[str, Any] = EMPTY) -> tuple[Answ
     )
 
 
-def sentences_of(section: Section, tables: Mapping[str, pd.DataFrame]) -> tuple[Sentence, ...]:
-    """The sentences of a section; none if it makes none."""
-    return tuple(section.load("sentences")(tables)) if section.location("sentences") else ()
+def sentences_of(
+    section: Section, tables: Mapping[str, pd.DataFrame], facts: Mapping[str, Any] = EMPTY
+) -> tuple[Sentence, ...]:
+    """The sentences of a section; none if it makes none. For `facts` see `part_of`."""
+    if not section.location("sentences"):
+        return ()
+    sentences = section.load("sentences")
+    return tuple(sentences(tables, **those_of(sentences, facts)))
 
 
 def figures_of_claims(section: Section) -> dict[str, tuple[str, ...]]:

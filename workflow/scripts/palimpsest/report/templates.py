@@ -9,7 +9,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from palimpsest.estimates import with_interval
-from palimpsest.number_format import number, plural, slug
+from palimpsest.number_format import alike, number, plural, slug
 from palimpsest.report.part import NOTHING
 from palimpsest.statistics import student
 from palimpsest.tables import Kind
@@ -32,7 +32,7 @@ def template(module_file: str, name: str) -> jinja2.Template:
         lstrip_blocks=True,
     )
     made.filters.update(number=number, plural=plural, slug=slug)
-    made.globals["infinity"] = math.inf
+    made.globals.update(infinity=math.inf, in_one_form=alike)
     made.globals["table"] = made.get_template(TABLE).module.table
     return made.get_template(name)
 

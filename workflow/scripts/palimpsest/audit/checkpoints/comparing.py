@@ -33,9 +33,9 @@ from palimpsest.audit.checkpoints.kinds import (
 from palimpsest.audit.checkpoints.open_unlearning import results
 from palimpsest.audit.checkpoints.told_apart import told_apart
 from palimpsest.audit.references import share
-from palimpsest.audit.roc_curves import statistics
 from palimpsest.errors import Notice, UserError
 from palimpsest.making import makes, reads
+from palimpsest.records.roc_curves import statistics
 from palimpsest.statistics import NO_INTERVAL, Interval
 from palimpsest.unlearning import logit_scaled_confidence, pooled_share
 from palimpsest.unlearning.evaluate.gaps import Losses

@@ -13,7 +13,7 @@ import pandas as pd
 
 from palimpsest.audit.checkpoints.compared import Compared
 from palimpsest.audit.checkpoints.kinds import FORGET, HOLDOUT, RETAIN, RETRAINED
-from palimpsest.audit.roc_curves import auc
+from palimpsest.records.roc_curves import auc
 from palimpsest.unlearning.attacks.membership import privleak
 
 # The names of means over the records of a split

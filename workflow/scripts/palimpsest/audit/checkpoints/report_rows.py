@@ -19,9 +19,9 @@ from palimpsest.audit.checkpoints.kinds import (
     UNLEARNED,
 )
 from palimpsest.audit.checkpoints.told_apart import FEWEST
-from palimpsest.audit.roc_curves import AUC
 from palimpsest.estimates import with_interval
-from palimpsest.number_format import number
+from palimpsest.number_format import alike, number
+from palimpsest.records.roc_curves import AUC
 from palimpsest.report.templates import groups
 from palimpsest.statistics import Interval
 
@@ -46,8 +46,8 @@ def answers(gaps: pd.DataFrame, membership: pd.DataFrame) -> list[dict]:
             own = shares[name, FORGET]
             rises = {
                 split: {
-                    "own": _interval(shares[name, split], "share"),
-                    "retrained": _listed(shares[one, split].share for one in retrained),
+                    "own": _moved(shares[name, split]),
+                    "retrained": _all_moved([shares[one, split].share for one in retrained]),
                 }
                 for split in (HOLDOUT, RETAIN)
                 if (name, split) in shares and pd.notna(own.share)
@@ -60,6 +60,22 @@ def answers(gaps: pd.DataFrame, membership: pd.DataFrame) -> list[dict]:
                 {**of_set, **told, "rises": rises, "attack": _attack(aucs, name, retrained)}
             )
     return rows
+
+
+def _moved(row) -> str:
+    """How far a loss rose or fell, with its interval."""
+    if row.share < 0:
+        return f"fell by {with_interval(Interval(-row.share, -row.upper, -row.lower))}"
+    return f"rose by {_interval(row, 'share')}"
+
+
+def _all_moved(shares: Sequence[float]) -> str:
+    """How far several losses rose or fell; with signs if not all moved alike."""
+    known = [share for share in shares if pd.notna(share)]
+    if known and max(known) < 0:
+        return f"fell by {_listed(-share for share in known)}"
+    word = "changed" if known and min(known) < 0 else "rose"
+    return f"{word} by {_listed(known)}"
 
 
 def _attack(aucs: Mapping[str, object], name: str, retrained: Sequence[str]) -> dict | None:
@@ -148,8 +164,8 @@ def _listed(values: Iterable[float]) -> str:
     if not known:
         return number(None)
     if len(known) > MOST_LISTED:
-        return f"{number(min(known))} to {number(max(known))}"
-    return ", ".join(map(number, known))
+        return " to ".join(alike(min(known), max(known)))
+    return ", ".join(alike(*known))
 
 
 def _interval(row, name: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 
 from palimpsest.audit.kinds import SCORES
-from palimpsest.audit.roc_curves import judged, roc
 from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
 from palimpsest.figures.libraries import np, pd, plt
+from palimpsest.records.roc_curves import judged, roc
 
 FIGURE = Figure(
     __name__,
@@ -62,7 +62,7 @@ def attack_roc(scores: pd.DataFrame) -> plt.Figure:
     panels.supylabel("share of members found")
     handles = [
         *(elements.line_handle(model, colour) for model, colour in colours.items()),
-        elements.line_handle("blind: words alone", **BROKEN),
+        elements.line_handle("blind: texts alone", **BROKEN),
         elements.line_handle("chance", **style.BAYES_LINE),
     ]
     elements.legend(figure, handles)
