@@ -16,8 +16,8 @@ from palimpsest.information.kinds import (
     MARKERS,
     SCORES,
 )
-from palimpsest.information.report import part, reading
-from palimpsest.statistics import Interval, student
+from palimpsest.information.report import part
+from palimpsest.statistics import student
 
 CHAPTERS = ["diversity", "comparison", "epochs", "encoders", "given"]
 
@@ -36,8 +36,7 @@ def chapters(table: pd.DataFrame) -> dict:
 def test_the_report_says_what_was_found(table):
     found = chapters(table)
     assert list(found) == CHAPTERS
-    assert "as expected" in found["diversity"]
-    assert "opposite" not in found["diversity"]
+    assert found["diversity"].count("<td") > 1
     for share, is_shown in ((0, True), (0.5, False), (1, True)):
         rows = table[(table["intervention"] == MARKERS) & (table["share"] == share)]
         accuracy = with_interval(student(rows.groupby("seed")["accuracy"].mean()))
@@ -57,7 +56,6 @@ def test_the_report_without_tables_has_headings_only():
 def test_the_report_of_one_seed_has_no_intervals(table):
     found = chapters(table[table["seed"] == 0])
     assert "nan" not in "".join(map(str, found.values()))
-    assert "as expected" not in found["diversity"]
     assert all('<td class="numbers">[' not in text and " [" not in text for text in found.values())
 
 
@@ -85,20 +83,6 @@ def test_the_report_says_what_changes_when_memorisation_starts():
     text = {chapter.id: chapter.before for chapter in part({EPOCHS.name: never}).chapters}["epochs"]
     assert "<td>never</td>" in text
     assert "nan" not in text
-
-
-@pytest.mark.parametrize(
-    ("mean", "lower", "upper", "words"),
-    [
-        (-0.2, -0.3, -0.1, "as expected"),
-        (0.2, 0.1, 0.3, "opposite"),
-        (-0.2, -0.5, 0.1, "cannot tell"),
-        (-0.2, float("nan"), float("nan"), "cannot tell"),
-        (-0.2, -0.2, -0.2, "cannot tell"),
-    ],
-)
-def test_a_change_is_read_by_its_interval(mean, lower, upper, words):
-    assert reading(Interval(mean, lower, upper), -1) == words
 
 
 def given_layers(doses: tuple, seeds: int) -> pd.DataFrame:

@@ -117,7 +117,7 @@ def test_the_page_of_a_panel_says_what_holds_of_it_alone():
 
 def test_a_page_of_trained_models_has_the_words_of_both():
     made = part({**worlds.world(), **tables_of(for_a_time(1.0, 3))})
-    assert "Here the estimates are compared with the truth" in made.introduction
+    assert "Here the truth stands beside it" in made.introduction
     assert "<td>mine</td>" in made.chapters[0].before
 
 

@@ -20,7 +20,7 @@ FIGURE = Figure(
     title="Epsilon of the forget strings",
     caption=(
         "How the forget strings' epsilons are distributed, by method; 0: unlearned and "
-        "retrained models treat the string alike. Right of the dotted line a string has no "
+        "retrained models treat the string alike; right of the dotted line, a string has no "
         "points. See whether a method fails a little on all strings or completely on some."
     ),
     numbers="13",
