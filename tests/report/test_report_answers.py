@@ -43,7 +43,7 @@ def test_the_named_claim_answers_and_not_the_clearest_one(tmp_path):
     )
     assert f"{FIRST} Verdict: on L1 agrees , 0.4 [0.3, 0.5]; on L2 cannot tell , −0.25" in text
     notes = "Notes on L1: unseen: 0. Notes on L2: about 9 seeds would."
-    assert f"{notes} What the number is share & excess." in text
+    assert f"{notes} The number share & excess." in text
     assert "The clearest of" not in text.split("What models can be made")[0]
     assert "Not tested here" not in text.split("What models can be made")[0]
 
@@ -66,8 +66,8 @@ def test_the_second_answer_stands_in_for_the_first(tmp_path):
 
 def test_an_answer_that_was_not_run_says_what_would_decide_and_leaves_the_clearest(tmp_path):
     text = overview(tmp_path, claim("RQ3", claim=FIRST, **NOT_RUN))
-    number = "What the number is share of distinct training strings below the contextual threshold"
-    needs = "It rests on the table tradeoff , which is missing or has nothing to compare."
+    number = "The number share of distinct training strings below the contextual threshold"
+    needs = "It rests on the table tradeoff , which is missing or compares nothing."
     assert f"Not tested here: {FIRST} {needs} {number}" in text
     assert "A claim of strings < others. Verdict: on L1 agrees" in text
     assert "The clearest of 4 tests : 2 agrees" in text.replace("tests:", "tests :")
