@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from helpers.commands import MODELS, ROOT
 from palimpsest import manifests, tables
 from palimpsest.atlas.attribution import (
+    CURVATURE,
     EKFAC,
     MAGIC,
     METHODS,
@@ -116,7 +117,7 @@ def test_every_string_and_epoch_has_a_row(made):
     measured = [*train, *never[:UNSEEN]]
     assert len(measured) == len(train) + UNSEEN
     by_measure = {name: list(rows["epoch"].unique()) for name, rows in own.groupby("measure")}
-    at_all = dict.fromkeys((NORM, PLAIN, ADAMW, MAGIC), EPOCHS)
+    at_all = dict.fromkeys((NORM, PLAIN, ADAMW, MAGIC, CURVATURE), EPOCHS)
     assert by_measure == {**at_all, EKFAC: [4], TRAK: [4]}
     assert not own.duplicated(["string_id", "epoch", "measure"]).any()
     assert all(list(rows["string_id"]) == measured for _, rows in own.groupby(["measure", "epoch"]))

@@ -6,7 +6,7 @@ A query of all epochs together: TracIn sums over them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from palimpsest.atlas import ekfac, gradients, kinds, trak, unrolled
+from palimpsest.atlas import curvature, ekfac, gradients, kinds, trak, unrolled
 from palimpsest.atlas.influence import Weighing
-from palimpsest.atlas.kinds import EKFAC, MAGIC, METHODS, TRACIN, TRAK
+from palimpsest.atlas.kinds import CURVATURE, EKFAC, MAGIC, METHODS, TRACIN, TRAK
 from palimpsest.atlas.string_gradients import StringGradients
 from palimpsest.errors import UserError
 from palimpsest.jobs.bench import Bench, TrainedWeights
@@ -84,12 +84,20 @@ class Trained:
 
     def final_model(self):
         """The model with its weights after the last epoch."""
+        return next(self._with([self.final()]))
+
+    def models(self) -> Iterator:
+        """The model with its weights after each epoch, always the same object."""
+        return self._with(self.checkpoints())
+
+    def _with(self, checkpoints: Iterable[Mapping[str, torch.Tensor]]) -> Iterator:
         model = self._build().to(self.device)
         named = dict(model.named_parameters())
-        with torch.no_grad():
-            for name, values in self.final().items():
-                named[name].copy_(values)
-        return model
+        for weights in checkpoints:
+            with torch.no_grad():
+                for name, values in weights.items():
+                    named[name].copy_(values)
+            yield model
 
 
 def _check(bench: Bench) -> None:
@@ -165,6 +173,13 @@ def by_magic(trained: Trained, **values) -> Scores:
     return Scores(of_self, {MAGIC: found.influence}, passes)
 
 
+def by_curvature(trained: Trained, *, seed: int, **values) -> Scores:
+    models = (model.eval() for model in trained.models())
+    found = curvature.mean_curvature(models, trained.encoded, trained.measured, seed)
+    passes = 2 * len(trained.epochs) * len(trained.measured)
+    return Scores({CURVATURE: (trained.epochs, found)}, {}, passes)
+
+
 def _at_the_end(name: str, trained: Trained, found, passes: int) -> Scores:
     of_self = {name: (trained.epochs[-1:], found.self_influence[None])}
     return Scores(of_self, {name: found.influence}, passes)
@@ -175,6 +190,7 @@ BY_METHOD: dict[str, Callable[..., Scores]] = {
     EKFAC: by_ekfac,
     TRAK: by_trak,
     MAGIC: by_magic,
+    CURVATURE: by_curvature,
 }
 
 
@@ -247,8 +263,11 @@ def _cross_rows(measure, removed, names, values) -> pd.DataFrame:
     )
 
 
+_NONE = pd.DataFrame(columns=["removed", "string_id", "measure", "value"])  # no method has pairs
+
+
 def _with_keys(keys: Mapping, tables: list[pd.DataFrame]) -> pd.DataFrame:
-    whole = pd.concat(tables, ignore_index=True)
+    whole = pd.concat(tables or [_NONE], ignore_index=True)
     return whole.assign(**keys)[[*keys, *whole.columns]]
 
 

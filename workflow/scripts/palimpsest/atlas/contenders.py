@@ -22,7 +22,7 @@ from palimpsest.atlas.distances import (
     symbols,
     to_nearest_other,
 )
-from palimpsest.atlas.kinds import EKFAC, MAGIC, TRACIN, TRAK
+from palimpsest.atlas.kinds import CURVATURE, EKFAC, MAGIC, TRACIN, TRAK
 from palimpsest.atlas.passes import Passes
 from palimpsest.audit.extraction import log10_samples
 from palimpsest.audit.membership import ATTACKS, Given
@@ -56,6 +56,7 @@ GRADIENTS = {
     "ek-fac": (EKFAC, GRADIENTS_AT_END),
     "trak": (TRAK, GRADIENTS_AT_END),
     "magic": (MAGIC, EVERY_STEP),
+    "curvature": (CURVATURE, CHECKPOINTS),
 }
 N_GRAM = 3
 KERNEL, BANDWIDTH = GAUSSIAN, 0.1  # those that the section density shows by default

@@ -8,7 +8,10 @@ APART, UNSEEN = "whose, of halves, itself apart", "whose, of halves, unseen stri
 QUESTIONS = (AMOUNT, START, CROSS, HALVES, APART, UNSEEN)
 AGAIN, SINGLE = "retraining", "single removals"  # what is no cheap measure
 # Methods of attribution by gradients
-METHODS = TRACIN, EKFAC, TRAK, MAGIC = ("tracin", "ek-fac", "trak", "magic")
+METHODS = TRACIN, EKFAC, TRAK, MAGIC, CURVATURE = (
+    *("tracin", "ek-fac", "trak", "magic"),
+    "curvature",
+)
 BITS, RECOLLECTED, BELOW_OPTIMAL = OUTCOMES = (
     "bits at the end",
     "start of recollection",
@@ -97,7 +100,7 @@ GRADIENT_COSTS = Kind(
     f"{OF_RUN}/gradient_costs.parquet",
     columns(
         f"{RUN} method seconds passes",
-        method="str: tracin (all its measures together), ek-fac, trak or magic",
+        method="str: tracin (all its measures together), ek-fac, trak, magic or curvature",
         seconds="float: core-seconds",
         passes="int: passes forward and back of single strings",
     ),

@@ -41,6 +41,7 @@ TITLES = {
     "ek-fac": "EK-FAC",
     "trak": "TRAK",
     "magic": "MAGIC (exact derivative)",
+    "curvature": "Curvature of the loss",
     "itself": "The string itself alone",
     "near_strings": "Edit distance",
     "copies_of_near_strings": "Copies over edit distance",
