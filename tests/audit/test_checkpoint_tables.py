@@ -3,6 +3,7 @@
 import json
 import re
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -210,7 +211,7 @@ def test_the_report_says_a_sentence_of_each_unlearned_model(made):
     (chapter,) = [one for one in part(found).chapters if one.id == "checkpoints"]
     opening = part(found).opening
     assert "half-0 closed <b>0.49" in opening
-    assert opening.count("so it forgot more than retraining") == 1  # ascent
+    assert "more than retraining" in opening or "general damage" in opening  # ascent
     assert "under retrained models, the placebo, of 0." in opening
     assert "there are 2 and 2" in chapter.after
     assert "only 20 labellings" in chapter.after
@@ -359,3 +360,23 @@ def test_models_of_two_tokenizers_are_refused():
     how = {"model": "npo", "language": "mine", "roles": roles, "false_positive_rates": [0.1]}
     said = message(lambda: compare(frames, **how))
     assert "c cuts answers into other tokens than a" in said
+
+
+def rise(share, lower, upper):
+    return SimpleNamespace(share=share, lower=lower, upper=upper)
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "words"),
+    [
+        (rise(1.5, 1.24, 1.77), rise(1.29, 1.01, 1.58), "not told from general damage"),
+        (rise(1.5, 1.24, 1.77), rise(0.3, 0.1, 0.5), "more than retraining, and other records"),
+        (rise(1.5, 1.24, 1.77), rise(0.0, -0.2, 0.2), "more than retraining"),
+        (rise(0.9, 0.8, 1.0), rise(0.0, -0.2, 0.2), ""),
+        (rise(0.1, -0.2, 0.4), rise(0.3, 0.1, 0.5), ""),
+    ],
+)
+def test_a_share_is_read_beside_the_rise_of_other_records(own, other, words):
+    found = report_rows._read(own, [other])
+    assert (found == "") == (words == "")
+    assert words in found

@@ -42,7 +42,7 @@ def test_the_named_claim_answers_and_not_the_clearest_one(tmp_path):
         claim("RQ3", "cannot tell", "L2", claim=FIRST, p_holm=1.0, note="about 9 seeds would"),
     )
     assert f"{FIRST} Verdict: on L1 agrees , 0.4 [0.3, 0.5]; on L2 cannot tell , −0.25" in text
-    notes = "Notes on L1: unseen: 0. Notes on L2: about 9 seeds would."
+    notes = "Notes on L1: p (Holm) 0.9; unseen: 0. Notes on L2: about 9 seeds would."
     assert f"{notes} The number share & excess." in text
     assert "The clearest of" not in text.split("What models can be made")[0]
     assert "Not tested here" not in text.split("What models can be made")[0]

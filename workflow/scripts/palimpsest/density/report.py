@@ -1,6 +1,7 @@
 """The part of the report on training-data density."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pandas as pd
 
@@ -40,7 +41,13 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     }
     if not leakage.empty:
         before["leakage"] += html.retrieval(retrieval_rows(retrieval))
-    return with_words(html, QUESTIONS, before)
+    (of_queries,) = given(tables, kinds.TEXT_DENSITY)
+    what = {
+        "known": of_queries.empty or not (leakage.empty and memorised.empty),
+        "texts": not of_queries.empty,
+    }
+    part = with_words(html, QUESTIONS, before)
+    return replace(part, introduction=html.introduction(what))
 
 
 def leakage_rows(leakage: pd.DataFrame) -> list[dict]:

@@ -159,6 +159,7 @@ SECTION = Section(
         kinds.LEAKAGE,
         kinds.RETRIEVAL,
         kinds.MEMORISED,
+        kinds.TEXT_DENSITY,
         kinds.TEXT_REGRESSIONS,
     ),
     interventions=INTERVENTIONS,

@@ -16,6 +16,7 @@ import pandas as pd
 
 from palimpsest import tables
 from palimpsest.claims import CANNOT_TELL
+from palimpsest.number_format import number
 from palimpsest.report import claims as tests
 from palimpsest.report.part import Part
 from palimpsest.report.templates import template
@@ -200,10 +201,17 @@ def tests_of_answer(counted: pd.DataFrame, part: Part) -> list[dict]:
         rows = counted[counted["claim"] == answer.claim]
         if len(rows):
             return [
-                {**row, "reasons": [*filter(None, row["note"].split("; "))]}
+                {**row, "reasons": [*uncorrected(row), *filter(None, row["note"].split("; "))]}
                 for row in rows.to_dict("records")
             ]
     return []
+
+
+def uncorrected(row: Mapping) -> list[str]:
+    """A note where a verdict does not stand the correction for all tests."""
+    if row["verdict"] == CANNOT_TELL or not row["p_holm"] >= tests.ERROR_RATE:
+        return []
+    return [f"p (Holm) {number(row['p_holm'])}"]
 
 
 def lacking(claims: pd.DataFrame, part: Part) -> dict | None:

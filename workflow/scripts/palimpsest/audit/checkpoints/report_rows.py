@@ -52,14 +52,25 @@ def answers(gaps: pd.DataFrame, membership: pd.DataFrame) -> list[dict]:
                 for split in (HOLDOUT, RETAIN)
                 if (name, split) in shares and pd.notna(own.share)
             }
-            is_over = pd.notna(own.lower) and own.lower > 1
+            others = [shares[name, split] for split in rises]
             share = _interval(own, "share") if pd.notna(own.share) else None
-            told = {"name": name, "share": share, "n": own.n_records, "is_over": is_over}
+            told = {"name": name, "share": share, "n": own.n_records, "reading": _read(own, others)}
             told["why"] = unclear.get((of_set["language"], of_set["model"]))
             rows.append(
                 {**of_set, **told, "rises": rises, "attack": _attack(aucs, name, retrained)}
             )
     return rows
+
+
+def _read(own, others: list) -> str:
+    """What the rise of other records makes of the share that a model closed."""
+    damaged = [row for row in others if row.lower > 0]
+    if not own.lower > 0:  # or unknown
+        return ""
+    if any(row.upper >= own.lower for row in damaged):
+        return "other records rose about as much, so this is not told from general damage"
+    words = "more than retraining" if own.lower > 1 else ""
+    return ", ".join(filter(None, (words, "and other records rose, too" if damaged else "")))
 
 
 def _moved(row) -> str:
