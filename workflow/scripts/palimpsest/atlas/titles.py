@@ -36,7 +36,7 @@ TITLES = {
     "ez_mia": "EZ-MIA",
     "gradient norm": "Norm of the gradient",
     "tracin": "TracIn",
-    "tracin by adamw": "TracIn, scaled by AdamW",
+    "tracin by adamw": "TracIn, scaled as AdamW",
     "gradient cosine": "Cosine of gradients",
     "ek-fac": "EK-FAC",
     "trak": "TRAK",
