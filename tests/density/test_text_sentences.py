@@ -36,6 +36,8 @@ def test_copies_are_counted_and_the_nearest_others_are_named():
     assert alone.text == "Of 1 text of mine, 1 is in the corpus."
     assert "1.41" not in alone.note
     assert not [*sentences({})]
+    answered = {kinds.LEAKAGE.name: pd.DataFrame({"language": ["L1"]})}
+    assert not [*sentences(density([0.0]) | answered)]
 
 
 def test_a_page_of_own_texts_knows_no_exact_probability():

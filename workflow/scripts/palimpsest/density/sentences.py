@@ -17,9 +17,12 @@ SCALE = {kinds.NGRAMS: "; texts with nothing in common have 1.41", kinds.HIDDEN:
 
 
 def sentences(tables: Mapping[str, pd.DataFrame]) -> Iterator[Sentence]:
-    """A sentence for each corpus and set of queries: how many are in it, and the nearest others."""
-    (density,) = given(tables, kinds.TEXT_DENSITY)
-    if density.empty:
+    """A sentence for each corpus and set of queries: how many are in it, and the nearest others.
+
+    None where there is a perplexity, or a study of languages: there, a claim answers.
+    """
+    density, *answered = given(tables, kinds.TEXT_DENSITY, kinds.TEXT_REGRESSIONS, kinds.LEAKAGE)
+    if density.empty or not all(table.empty for table in answered):
         return
     queries = density.drop_duplicates(["language", "query_set", "segment_id"])
     for of_set, own in groups(queries, ["language", "query_set"]):
