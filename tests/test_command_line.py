@@ -168,7 +168,8 @@ def test_studies_of_each_input_can_be_planned(tmp_path, monkeypatch, capsys):
     copy = tmp_path / "grammar/config/languages/cats.pcfg"
     assert copy.read_bytes() == grammar.read_bytes()
     # Of 36 strings, a third
-    assert yaml.safe_load((tmp_path / "grammar" / STUDY).read_text())["sizes"] == [8]
+    made = yaml.safe_load((tmp_path / "grammar" / STUDY).read_text())
+    assert (made["sizes"], made["models"]) == ([8], ["opt-1.3b-twin"])  # as the door has
 
 
 def test_a_study_without_an_input_is_the_default_one_and_says_so(tmp_path, monkeypatch, capsys):

@@ -7,6 +7,7 @@ import pytest
 
 from palimpsest.ends.ending import Ending
 from palimpsest.ends.files import files_to_open, has_rows
+from palimpsest.paths import PLAN
 from palimpsest.sections import KINDS, SECTIONS
 
 
@@ -78,6 +79,24 @@ def test_the_last_line_leaves_out_tables_without_rows(tmp_path):
 
     assert last(*paths) == [f"to open: {paths[1]}"]
     assert last(paths[0]) == [f"without rows: {paths[0]}"]
+
+
+def test_a_plan_alone_speaks_of_no_other_results(tmp_path, monkeypatch):
+    """They may be those of another configuration, which is still running."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
+    pd.DataFrame({"a": [1]}).to_parquet(PLAN)
+
+    def lines(wanted):
+        job = SimpleNamespace(output=wanted, input=[])
+        dag = SimpleNamespace(targetjobs=[job], targetfiles={*wanted})
+        experiment = SimpleNamespace(known=(), leftovers=["results/old.parquet"])
+        workflow = SimpleNamespace(dag=dag, config_settings=SimpleNamespace(config={}))
+        return " ".join(Ending(experiment, workflow)._lines())
+
+    pd.DataFrame({"a": [1]}).to_parquet("results/a.parquet")
+    assert "not of this configuration" in lines(["results/a.parquet"])
+    assert "not of this configuration" not in lines([PLAN])
 
 
 def test_no_file_is_no_line():

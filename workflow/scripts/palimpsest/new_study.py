@@ -80,6 +80,7 @@ OPTIONS: Mapping[str, str] = {
     "information": "activations",
     "unlearning": "method",
     "languages": "grammar",
+    "models": "grammar",
     "sizes": "grammar",
     "memorisation": "grammar",
 }
@@ -288,7 +289,7 @@ def configuration(given: argparse.Namespace, folder: Path) -> dict:
         study["languages"] = [given.grammar.stem]
         with of_option("grammar"):
             size = largest_size(given.grammar)
-        study["sizes"] = [size]
+        study |= {"models": ["opt-1.3b-twin"], "sizes": [size]}
         asked["memorisation"] = {"studies": {"only": ["tradeoff"], "tradeoff": {"size": size}}}
     if given.panel:
         nothing = dict.fromkeys(("exact", "notions", "dilution"))

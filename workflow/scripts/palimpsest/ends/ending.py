@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from palimpsest.commands import snakemake
 from palimpsest.ends.files import FEW, files_of_targets, files_to_open, has_rows
 from palimpsest.ends.leftovers import notice
+from palimpsest.paths import PLAN
 
 
 class Ending:
@@ -46,6 +47,8 @@ class Ending:
         if there:
             filled = [*filter(has_rows, there)]
             yield files_to_open(filled, first) or f"without rows: {'; '.join(there[:FEW])}"
+            if files == [PLAN]:  # other results may be those of other configurations
+                return
             left = [path for path in self._experiment.leftovers if path not in files]
             if line := notice(left, self._command()):
                 yield line
