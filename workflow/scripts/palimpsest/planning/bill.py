@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from palimpsest.configuration.settings import Settings
 from palimpsest.paths import MANIFEST, REPLICATES_MANIFEST
@@ -19,16 +20,20 @@ Run = tuple[tuple, int]  # the key of a request, and a seed
 
 @dataclass(frozen=True)
 class Bill:
-    """The runs to train, the models to make from them, and which block adds how many runs.
+    """The runs to train, the models to make from them, and which block adds which of them.
 
-    `added` has the trainings by model, for each section and part that trains more than those before
-    it, and `parts` these runs, with the models that the section makes from trained ones.
+    `parts` has the runs of each section and part that trains more than those before it, with the
+    models that the section makes from trained ones.
     """
 
     requests: list[Runs]
     derived: list[Derived]
-    added: dict[str, dict[str, int]] = field(default_factory=dict)
-    parts: dict[str, tuple[list[Runs], list[Derived]]] = field(default_factory=dict, compare=False)
+    parts: dict[str, tuple[list[Runs], list[Derived]]]
+
+    @property
+    def added(self) -> dict[str, dict[str, int]]:
+        """The trainings by model, for each of `parts`."""
+        return {name: _trainings(own) for name, (own, _) in self.parts.items()}
 
 
 @dataclass(frozen=True)
@@ -50,10 +55,8 @@ class Made:
 def of_everything(
     sections: Sequence[Section], settings: Settings, requests: list[Runs], derived: list[Derived]
 ) -> Bill:
-    added: dict[str, dict[str, int]] = {}
-    parts: dict[str, list[Runs]] = {}
-    _add(added, parts, _blocks(sections, settings))
-    return Bill(requests, derived, added, _with_derived(parts, sections, settings, derived))
+    parts = _parts(_blocks(sections, settings))
+    return Bill(requests, derived, _with_derived(parts, sections, settings, derived))
 
 
 def of_targets(
@@ -80,25 +83,21 @@ def of_targets(
         else:
             return None
     chosen = [(block, own) for block, own in _blocks(sections, settings) if _key(block) in keys]
-    added: dict[str, dict[str, int]] = {}
-    parts: dict[str, list[Runs]] = {}
     in_graph = None if made is None else made.keys(requests)
-    needed |= _add(added, parts, chosen, in_graph) | (in_graph or set())
+    parts = _parts(chosen, in_graph)
+    asked = {*_each(chain.from_iterable(parts.values()))}
+    needed |= asked | (in_graph or set())
     for job in jobs:
         if not needed.isdisjoint(of_job := set(_each(job))):
             needed |= of_job
-    found = [
-        replace(runs, seeds=seeds)
-        for runs in requests
-        if (seeds := tuple(seed for seed in runs.seeds if (runs.key, seed) in needed))
-    ]
-    if more := _beyond(added, found):
-        added[SAME_JOBS] = more
+    found = _chosen(requests, needed)
+    if parts and (more := _chosen(found, needed - asked)):
+        parts[SAME_JOBS] = more
     if made is not None:
         own = [derived[place] for place in made.derived]
     else:
         own = [one for each in sections if each.name in keys for one in each.derived(settings)]
-    return Bill(found, own, added, _with_derived(parts, sections, settings, own))
+    return Bill(found, own, _with_derived(parts, sections, settings, own))
 
 
 def _with_derived(
@@ -172,37 +171,32 @@ def _each(requests: Iterable[Runs]) -> Iterator[Run]:
     return ((runs.key, seed) for runs in requests for seed in runs.seeds)
 
 
-def _add(
-    added: dict[str, dict[str, int]],
-    parts: dict[str, list[Runs]],
-    blocks: Iterable[Block],
-    only: set[Run] | None = None,
-) -> set[Run]:
-    """Count the runs of blocks that those before them do not train; return all runs.
+def _chosen(requests: Iterable[Runs], needed: Container[Run]) -> list[Runs]:
+    """The requests with those seeds alone whose runs are needed."""
+    return [
+        replace(runs, seeds=seeds)
+        for runs in requests
+        if (seeds := tuple(seed for seed in runs.seeds if (runs.key, seed) in needed))
+    ]
 
-    `only` these runs count, if they are given.
-    """
+
+def _parts(blocks: Iterable[Block], only: set[Run] | None = None) -> dict[str, list[Runs]]:
+    """The runs of each block that those before it do not train; `only` these, if they are given."""
     seen: set[Run] = set()
+    parts: dict[str, list[Runs]] = {}
     for block, settings in blocks:
         for runs in block.requests(settings):
             own = {*_each([runs])}
             new = (own if only is None else own & only) - seen
-            if not new:
-                continue
             seen |= new
-            of_block = added.setdefault(block.name, {})
-            of_block[runs.model] = of_block.get(runs.model, 0) + len(new) * runs.trainings
-            seeds = tuple(seed for seed in runs.seeds if (runs.key, seed) in new)
-            parts.setdefault(block.name, []).append(replace(runs, seeds=seeds))
-    return seen
+            if new:
+                parts.setdefault(block.name, []).extend(_chosen([runs], new))
+    return parts
 
 
-def _beyond(added: dict[str, dict[str, int]], requests: Iterable[Runs]) -> dict[str, int]:
-    """The trainings by model that no block has asked for, if blocks have asked for some."""
+def _trainings(requests: Iterable[Runs]) -> dict[str, int]:
+    """The trainings by model."""
     found: dict[str, int] = {}
-    for runs in requests if added else ():
+    for runs in requests:
         found[runs.model] = found.get(runs.model, 0) + runs.trainings * len(runs.seeds)
-    for of_block in added.values():
-        for model, n in of_block.items():
-            found[model] -= n
-    return {model: n for model, n in found.items() if n}
+    return found

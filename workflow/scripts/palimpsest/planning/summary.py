@@ -103,19 +103,17 @@ def additions(
     """The trainings that each section and study adds to those before it, with their models.
 
     `hours` are those of GPUs that are left, and `n_derived` the models that a section makes from
-    trained ones, both by section or study; what no `hours` are given for has the rest of
-    `total_hours`.
+    trained ones, both by section or study.
     """
     if not added:
         return ""
     lines = [("asked for by", "runs", "unlearned", "GPU time", "models")]
-    rest = total_hours - sum(hours.values())
     for name, of_models in added.items():
         models = ", ".join(list(of_models)[:MOST_NAMED])
         more = len(of_models) - MOST_NAMED
         models += f" and {more} more" if more > 0 else ""
         counts = sum(of_models.values()), n_derived.get(name, 0)
-        lines.append((name, *map(_count, counts), _time(hours.get(name, rest)), models))
+        lines.append((name, *map(_count, counts), _time(hours.get(name, 0)), models))
     total = sum(sum(models.values()) for models in added.values()), sum(n_derived.values())
     lines.append(("all", *map(_count, total), _time(total_hours), ""))
     return "\n".join(_aligned(lines))
