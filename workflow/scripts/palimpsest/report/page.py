@@ -79,8 +79,9 @@ def render(
         chapters = in_chapters(parts, drawings.numbered(ordered, folder, styles))
         undrawn = [drawings.linked(entry, folder) for entry in empty]
         more = {"styles": styles or {}, "beside": partial(drawings.link, folder=folder)}
-        made = pages.content(parts, chapters, claims, undrawn, **known, **more)
-        return pages.with_used_terms(made)
+        return pages.content(parts, chapters, claims, undrawn, **known, **more)
+
+    known["glossary"] = pages.used_terms(content(Path(out_path).parent, styles=None))
 
     if folder is not None:
         pages.write_pages(Path(folder), content(Path(folder), styles=None))

@@ -75,17 +75,14 @@ def write_file(path: Path, known: Mapping) -> None:
     write(path, known, known["pages"], to=further_down)
 
 
-def with_used_terms(known: Mapping) -> dict:
-    """The same content, with only those terms of the glossary that the pages use."""
+def used_terms(known: Mapping) -> dict[str, str]:
+    """The terms of the glossary that the pages use, whose content names the files of drawings."""
     page = rendered({**known, "glossary": {}}, known["pages"], to=further_down)
-    text = re.sub(r"<svg.*?</svg>|<[^>]*>", " ", page, flags=re.DOTALL)
+    text = re.sub(r"<[^>]*>", " ", page)
     return {
-        **known,
-        "glossary": {
-            term: meaning
-            for term, meaning in known["glossary"].items()
-            if re.search(rf"\b{re.escape(term)}s?\b", text, flags=re.IGNORECASE)
-        },
+        term: meaning
+        for term, meaning in known["glossary"].items()
+        if re.search(rf"\b{re.escape(term)}s?\b", text, flags=re.IGNORECASE)
     }
 
 
